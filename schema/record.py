@@ -1,0 +1,81 @@
+"""Records: one append-only JSON file a run, readable on its own (Standard §8)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from schema.agent import Segment
+from schema.base import Model
+from schema.run import EvidenceRef, RunFacts, RunId, Timings
+from schema.task import Outcome, Sha256, Tier
+from schema.verdict import Verdict
+
+
+class Stamp(Model):
+    """What must be known to say whether two records may be compared."""
+
+    schema_version: str
+    suite_version: str
+    manifest_sha256: Sha256
+    fixture_sha256: Sha256
+    agent: str
+    agent_version: str
+    agent_commit: str | None = None
+    agent_image: str
+    """Digest over the image's layer digests."""
+    kicad_version: str
+    reference_image: str
+    scaffolder_version: str
+    grader_version: str
+    grader_image: str
+    compass_version: str
+    git_version: str
+    """Of the grader image: it counts the lines of a diff."""
+    python_version: str
+    node_version: str | None = None
+    platform: str
+    """``linux/amd64``."""
+    resources: dict[str, int | float | str]
+    """Caps that the engine enforced: memory, cpus, pids, volume."""
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """Records share a table only when this agrees (Standard §8); ``task_group`` adds the hashes."""
+        return (
+            self.schema_version,
+            self.suite_version,
+            self.agent,
+            self.agent_version,
+            self.kicad_version.split(".")[0],
+        )
+
+    @property
+    def task_group(self) -> tuple[str, ...]:
+        """``group`` and what is particular to the task."""
+        return (*self.group, self.manifest_sha256, self.fixture_sha256)
+
+
+class Cost(Model):
+    """What the run cost; null with a reason where it is not known, never 0."""
+
+    usd: float | None
+    table_version: str | None = None
+    segment: Segment
+    note: str = ""
+
+
+class Record(Model):
+    """``results/<date>/<model>/<task-id>/run-<n>.json``."""
+
+    schema_version: str
+    run: RunId
+    recorded_at: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T")]
+    tier: Tier
+    expected_outcome: Outcome
+    stamp: Stamp
+    facts: RunFacts
+    verdict: Verdict
+    evidence: EvidenceRef | None
+    """None when nothing was kept: secret leak, or infrastructure before there was evidence."""
+    cost: Cost
+    timings: Timings

@@ -1,0 +1,191 @@
+"""Runs: how they are named, planned, and what the harness saw of them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from schema.base import Model
+from schema.credentials import SecretFinding
+from schema.hashing import sha256
+from schema.paths import encode_name
+from schema.task import Caps, Sha256, TaskId
+
+Cap = Literal["turns", "wall-clock", "tokens", "usd"]
+
+
+class RunId(Model):
+    """Names one planned run; a pure function of the plan."""
+
+    suite_version: str
+    task: TaskId
+    model: str
+    agent: str
+    condition: str = "default"
+    repeat: int = Field(ge=1)
+
+    def __str__(self) -> str:
+        return f"{self.suite_version}/{self.task}/{self.model}/{self.agent}/{self.condition}/{self.repeat}"
+
+    @property
+    def ref(self) -> str:
+        """As a git ref below ``refs/runs/``: every part encoded, so that no two runs share one."""
+        parts = (self.suite_version, self.task, self.model, self.agent, self.condition, f"r{self.repeat}")
+        return "/".join(encode_name(part).replace(".", "%2E") for part in parts)
+
+    @property
+    def short(self) -> str:
+        """16 hex digits for names with a length limit: containers, volumes."""
+        return sha256(str(self).encode())[:16]
+
+
+class RunSpec(Model):
+    """One planned run and all that decides it."""
+
+    run: RunId
+    caps: Caps
+    manifest_sha256: Sha256
+    fixture_sha256: Sha256
+
+
+class Plan(Model):
+    """Written before anything starts; it fixes the denominator."""
+
+    schema_version: str
+    id: Sha256
+    """SHA-256 of the specs' canonical JSON."""
+    created_at: str
+    suite: str
+    specs: list[RunSpec]
+
+
+class Tamper(Model):
+    """Something an honest run cannot have left behind."""
+
+    kind: str
+    """Kebab-case name of what was found."""
+    detail: str = ""
+
+
+class RefusedEntry(Model):
+    """An entry of the workspace that was not kept as evidence, and why."""
+
+    path: str
+    """Percent-encoded."""
+    reason: str
+
+
+class History(Model):
+    """The agent's own commits, read from a clean copy of its objects."""
+
+    status: Literal["ok", "missing", "unreadable", "rewritten"]
+    """``rewritten``: the baseline is not an ancestor of HEAD."""
+    head: str | None = None
+    commits: list[str] = []
+    """Commit ids on top of the baseline, newest first."""
+    detail: str = ""
+
+
+class Usage(Model):
+    """What the gateway counted; None where the provider did not say."""
+
+    replies: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    usd: float | None
+    table_version: str | None = None
+
+
+class Isolation(Model):
+    """What the engine enforced on the agent's container, read back with ``inspect``."""
+
+    network: str
+    user: str
+    read_only_root: bool
+    cap_drop: list[str]
+    security_opt: list[str]
+    memory_bytes: int
+    memory_swap_bytes: int
+    nano_cpus: int
+    pids_limit: int
+    ulimits: dict[str, int]
+    volume_bytes: int
+    runtime: str
+    userns: str = ""
+
+
+class Timings(Model):
+    """Seconds of each step, by the orchestrator's monotonic clock. Diagnostic; never scored."""
+
+    prepare: float = 0
+    start: float = 0
+    agent: float = 0
+    collect: float = 0
+    store: float = 0
+    grade: float = 0
+    kicad: float = 0
+    """Part of ``grade`` spent inside kicad-cli."""
+    total: float = 0
+
+
+EvidenceStatus = Literal["kept", "over-budget", "secret-leak", "none"]
+
+
+class RunFacts(Model):
+    """``run.json``: what the harness itself saw. The agent's claims never override it."""
+
+    run: RunId
+    attempt: int = Field(ge=1, le=3)
+    baseline_commit: str
+    baseline_sha256: Sha256
+    """Tree hash of the baseline tree."""
+    started_at: str
+    ended_at: str
+    exit_code: int | None
+    killed_by: Cap | None = None
+    oom_killed: bool = False
+    volume_full: bool = False
+    infrastructure: str | None = None
+    """What failed on the engine or host, seen by the orchestrator; None when nothing did."""
+    provider_fault: str | None = None
+    evidence: EvidenceStatus
+    evidence_detail: str = ""
+    secret: SecretFinding | None = None
+    tampering: list[Tamper] = []
+    refused: list[RefusedEntry] = []
+    refused_count: int = 0
+    history: History
+    usage: Usage | None = None
+    isolation: Isolation | None = None
+
+
+class EvidenceEntry(Model):
+    """One file or symlink of the end tree."""
+
+    path: str
+    """Percent-encoded."""
+    kind: Literal["file", "symlink"]
+    mode: Annotated[str, Field(pattern=r"^[0-7]{4}$")]
+    """Permission bits as collected."""
+    size: int
+    sha256: Sha256
+    """Of the content, or of a symlink's target text."""
+
+
+class Evidence(Model):
+    """``manifest.json`` of an evidence tree; its canonical JSON's SHA-256 is the evidence id."""
+
+    schema_version: str
+    run_sha256: Sha256
+    """Of the canonical JSON of ``run.json``."""
+    entries: list[EvidenceEntry]
+    """Sorted by path bytes."""
+
+
+class EvidenceRef(Model):
+    """Where a record's evidence is."""
+
+    id: Sha256
+    ref: str
+    """Ref in the evidence store."""
