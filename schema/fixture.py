@@ -1,8 +1,8 @@
 """Fixtures: real boards, pinned by upstream commit and tree hash (Standard §7)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from schema.assertions import RelativePath, Severity
 from schema.base import Model
@@ -95,11 +95,19 @@ class Fixture(Model):
     vendored: bool = False
     """True only for boards that we drew ourselves: their tree is committed."""
     upstream: Upstream
+    files: dict[RelativePath, Sha256]
+    """Path in our tree → SHA-256 of its bytes, so that a wrong byte can be laid at a file's door."""
     kicad: KicadVersions
     artifacts: Artifacts
     scale: Scale
     baseline: dict[Major, BaselineCounts]
     """kicad-cli major → counts."""
+
+    @model_validator(mode="after")
+    def _same_files(self) -> Self:
+        if not self.vendored and self.files.keys() != self.upstream.paths.keys():
+            raise ValueError("files and upstream.paths must list the same paths")
+        return self
 
 
 Source = Literal["erc", "drc", "unconnected", "parity"]

@@ -146,6 +146,8 @@ class RunFacts(Model):
     killed_by: Cap | None = None
     oom_killed: bool = False
     volume_full: bool = False
+    earlier_faults: list[str] = []
+    """What failed on the engine or host in attempts before this one; each granted a new attempt."""
     infrastructure: str | None = None
     """What failed on the engine or host, seen by the orchestrator; None when nothing did."""
     provider_fault: str | None = None

@@ -1,0 +1,73 @@
+# The whole contributor interface. Every target does its own set-up; a second call takes seconds.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+SUITE ?= smoke
+JOBS ?= $(shell nproc)
+COPPERBENCH := .venv/bin/copperbench
+PYTEST := .venv/bin/python -m pytest
+
+.PHONY: help environment setup engine-stop images fixtures bench rescore doctor validate check unit \
+	integration test format schemas clean
+
+help: ## Say what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+environment: ## Virtual environment from the lock
+	@scripts/environment
+
+setup: environment ## Environment, and a Docker engine if none answers
+	@scripts/engine start
+
+engine-stop: ## Stop the engine that setup started
+	@scripts/engine stop
+
+images: setup ## Build the container images that changed
+	@$(COPPERBENCH) images build
+
+fixtures: environment ## Get the pinned boards and verify every byte
+	@$(COPPERBENCH) fixtures sync
+
+bench: images fixtures ## Proof without a model, or with MODEL=provider:name a real run (SUITE, REPEATS, JOBS)
+ifdef MODEL
+	@$(COPPERBENCH) run --suite $(SUITE) --model '$(MODEL)' --jobs $(JOBS) $(if $(REPEATS),--repeats $(REPEATS))
+else
+	@$(COPPERBENCH) prove --suite $(SUITE) --jobs $(JOBS)
+endif
+	@$(COPPERBENCH) images build
+	@$(COPPERBENCH) leaderboard
+
+rescore: images ## Grade stored evidence again: RESULTS=results/2026-01-31
+	@$(COPPERBENCH) rescore '$(or $(RESULTS),results)' --jobs $(JOBS)
+
+doctor: environment ## Tell what is there and what is missing
+	@$(COPPERBENCH) doctor
+
+validate: environment ## Check tasks, suites and fixtures
+	@$(COPPERBENCH) validate
+
+check: environment ## Format, lint, types, import rules, generated files
+	@.venv/bin/ruff format --check --quiet .
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/mypy
+	@.venv/bin/python -m schema.export --check
+	@$(PYTEST) tests/unit/test_imports.py
+
+unit: environment ## Fast tests, no engine
+	@$(PYTEST) tests/unit
+
+integration: images fixtures ## Tests with a real engine, real kicad-cli and real boards
+	@$(PYTEST) tests/integration
+
+test: check unit integration ## Everything CI runs
+
+format: environment ## Format and mend what can be mended
+	@.venv/bin/ruff format --quiet .
+	@.venv/bin/ruff check --quiet --fix .
+
+schemas: environment ## Regenerate the JSON Schemas
+	@.venv/bin/python -m schema.export
+
+clean: ## Remove what was generated, but not results
+	@rm -rf .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -1,0 +1,165 @@
+"""What a run changed: end tree against baseline tree, by bytes (Standard §4, "Diff").
+
+No rename detection, no ignore rules, no attributes: a path was added, deleted or changed, or it was not.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from grader.evidence import Entry, Tree
+from grader.git import CLEAN_ENVIRONMENT
+from grader.globs import matches_any
+
+SIDE_FILES = ("**/*.kicad_prl", "**/~*.lck", "**/fp-info-cache", "**/.history/**", "**/*-backups/**")
+"""What KiCad itself writes beside a project it opens; never an edit of the agent (Standard §7)."""
+
+SECONDS = 120.0
+"""Wall time git may take to count one file's lines. Past it the ratio cannot be judged and fails."""
+
+_FLAGS = ("--minimal", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+
+Kind = Literal["added", "deleted", "changed", "mode", "kind"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One path that differs. ``mode`` means that only permission bits do; ``kind``, file against symlink."""
+
+    path: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        what = {"mode": "mode changed", "kind": "file became a symlink or the reverse"}
+        return f"{printable(self.path)} ({what.get(self.kind, self.kind)})"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All differences between two trees that are not ``ignored``."""
+
+    baseline: Tree
+    end: Tree
+    ignored: Sequence[str] = ()
+    """Globs of the agent's own bookkeeping that every run leaves; KiCad's side files come on top."""
+
+    @cached_property
+    def all(self) -> tuple[Change, ...]:
+        """Every change, sorted by path bytes."""
+        skip = (*self.ignored, *SIDE_FILES)
+        found = []
+        for path in self.baseline.keys() | self.end.keys():
+            kind = compare(self.baseline.get(path), self.end.get(path))
+            if kind is not None and not matches_any(skip, path):
+                found.append(Change(path, kind))
+        return tuple(sorted(found, key=lambda change: path_bytes(change.path)))
+
+
+def compare(before: Entry | None, after: Entry | None) -> Kind | None:
+    """How an entry changed, or None when it did not. Absent on both sides is unchanged."""
+    if before is None or after is None:
+        return None if before is after else ("added" if before is None else "deleted")
+    if before.kind != after.kind:
+        return "kind"
+    if before.data != after.data:
+        return "changed"
+    # A symlink's permission bits mean nothing and differ between systems.
+    return "mode" if before.kind == "file" and before.mode != after.mode else None
+
+
+@dataclass(frozen=True)
+class LineCount:
+    """A file's edit in lines."""
+
+    added: int
+    deleted: int
+    baseline: int
+    """Lines of the baseline file: one more than newlines when it does not end in one."""
+
+    def within(self, ratio: float) -> bool:
+        """Whether (added + deleted) / baseline ≤ ratio, exactly."""
+        # In decimals: 0.1 as a float is a little more than a tenth.
+        return self.added + self.deleted <= Decimal(str(ratio)) * self.baseline
+
+
+class Uncountable(Exception):
+    """git did not count a file's lines; the text says why."""
+
+
+def line_count(data: bytes) -> int:
+    """Lines as git counts them: newlines, and one more when the last line lacks its own."""
+    return data.count(b"\n") + (not data.endswith(b"\n") if data else 0)
+
+
+def fewest_changes(before: bytes, after: bytes) -> int:
+    """A lower bound of added + deleted lines, cheap on any input: how far two multisets of lines differ."""
+    left, right = _multiset(before), _multiset(after)
+    return (left - right).total() + (right - left).total()
+
+
+def _multiset(data: bytes) -> Counter[bytes]:
+    *lines, last = data.split(b"\n")
+    # A last line without its newline is another line than one with it; only it holds the mark.
+    return Counter([*lines, last + b"\n"] if last else lines)
+
+
+def count_lines(before: bytes, after: bytes | None, *, seconds: float = SECONDS) -> LineCount:
+    """Lines added and deleted by git's minimal diff; a deleted file (``after`` None) counts all its lines.
+
+    Raises:
+        Uncountable: git failed or took longer than ``seconds``.
+    """
+    total = line_count(before)
+    if after is None:
+        return LineCount(added=0, deleted=total, baseline=total)
+    if before == after:
+        return LineCount(added=0, deleted=0, baseline=total)
+    with tempfile.TemporaryDirectory(prefix="copperbench-diff-") as name:
+        folder = Path(name)
+        (folder / "a").write_bytes(before)
+        (folder / "b").write_bytes(after)
+        added, deleted = _numstat(folder, seconds)
+    return LineCount(added=added, deleted=deleted, baseline=total)
+
+
+def _numstat(folder: Path, seconds: float) -> tuple[int, int]:
+    # Neutral names in a folder of their own: no attribute and no configuration but ours reaches the copies.
+    # --text does not reach --numstat, which counts nothing in a file with a NUL byte; the attribute does.
+    attributes = folder / "attributes"
+    attributes.write_text("* diff\n")
+    git = ["git", "-c", f"core.attributesFile={attributes}"]
+    command = [*git, "diff", "--no-index", "--numstat", *_FLAGS, "--", "a", "b"]
+    environment = {
+        **CLEAN_ENVIRONMENT,
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": str(folder.parent),
+    }
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Uncountable(f"git took more than {seconds:g} s to count lines") from None
+    fields = done.stdout.split(b"\t")
+    if done.returncode != 1 or len(fields) < 2 or not (fields[0] + fields[1]).isdigit():
+        raise Uncountable("git could not count lines")
+    return int(fields[0]), int(fields[1])
+
+
+def path_bytes(path: str) -> bytes:
+    """A tree path as the bytes it was on disk."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def printable(path: str) -> str:
+    """A tree path as one harmless line: control characters and bytes that are not UTF-8 are escaped."""
+    text = path_bytes(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,28 @@
+"""The verdict of a run whose evidence no grader survives."""
+
+from grader.evidence import Bundle
+from schema.verdict import AssertionOutcome, Category, Verdict
+
+
+def unjudged(bundle: Bundle, reason: str) -> Verdict:
+    """Every assertion failed: what cannot be judged within the grader's limits is over budget."""
+    outcomes = [
+        AssertionOutcome(
+            id=assertion.id,
+            type=assertion.type,
+            required=assertion.required,
+            weight=assertion.weight,
+            passed=False,
+            reason=f"not judged: {reason}",
+        )
+        for assertion in bundle.assertions
+    ]
+    return Verdict(
+        verdict="fail",
+        category=Category.EVIDENCE_OVER_BUDGET,
+        first_failure=next(outcome.id for outcome in outcomes if outcome.required),
+        credit=0,
+        exit_path=None,
+        assertions=outcomes,
+        diagnostics=[reason],
+    )

@@ -1,0 +1,1 @@
+"""What people read: tables made from records, byte-reproducible."""

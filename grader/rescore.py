@@ -1,0 +1,153 @@
+"""Recomputing stored grades from stored evidence (Standard §14).
+
+Where the grading happens is the caller's: in this process's jailed children inside the grader image, or in
+grader containers from the host. What is compared is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.evidence import EMPTY, Bundle
+from grader.results import read_records
+from grader.store import STORE, EvidenceStore
+from schema.agent import Agent
+from schema.assertions import AssertionList
+from schema.errors import CheckFailed, CopperbenchError
+from schema.fixture import BaselineReport, Fixture
+from schema.hashing import manifest_hash
+from schema.jsonfile import read_model
+from schema.record import Record
+from schema.task import Task
+from schema.verdict import AssertionOutcome, Verdict
+
+Grade = Callable[[Bundle], Verdict]
+
+
+@dataclass(frozen=True)
+class Rescored:
+    """One record, graded again."""
+
+    path: Path
+    record: Record
+    verdict: Verdict | None
+    """None when it could not be graded again."""
+    differences: tuple[str, ...]
+
+    @property
+    def matches(self) -> bool:
+        """Whether everything came out as recorded."""
+        return not self.differences
+
+
+def locate(path: Path) -> tuple[Path, Path]:
+    """(checkout, results) for a path that is a checkout, its results folder, or a date folder in it.
+
+    Raises:
+        CheckFailed: it is none of these.
+    """
+    for folder in (path.resolve(), *path.resolve().parents):
+        if (folder / "tasks").is_dir() and (folder / "results").is_dir():
+            return folder, folder / "results"
+    raise CheckFailed(
+        "no tasks and results here", about=str(path), fix="give a checkout or a folder of its results"
+    )
+
+
+def rescore(path: Path, grade: Grade, *, jobs: int) -> Iterator[Rescored]:
+    """Grade every record below ``path`` again, in path order.
+
+    Args:
+        path: a checkout, or a folder of its results; only records below it are graded.
+        grade: how a bundle becomes a verdict.
+        jobs: how many at a time; the outcome does not depend on it.
+    """
+    root, results = locate(path)
+    scope = path.resolve()
+    records = [
+        (file, record)
+        for file, record in read_records(results)
+        if scope == root or file.is_relative_to(scope)
+    ]
+    with ThreadPoolExecutor(max_workers=jobs) as workers:
+        yield from workers.map(lambda item: _again(root, results, item, grade), records)
+
+
+def _again(root: Path, results: Path, item: tuple[Path, Record], grade: Grade) -> Rescored:
+    file, record = item
+    try:
+        if record.evidence is None and record.facts.evidence == "none":
+            # Infrastructure left nothing to grade: the record's own category is all there is.
+            return Rescored(file, record, record.verdict, ())
+        verdict = grade(load_bundle(root, results, record))
+    except CopperbenchError as error:
+        return Rescored(file, record, None, (f"cannot be graded again: {error}",))
+    return Rescored(file, record, verdict, tuple(differences(record.verdict, verdict)))
+
+
+def load_bundle(root: Path, results: Path, record: Record) -> Bundle:
+    """All that grading a record again may read.
+
+    Raises:
+        CheckFailed: the task or fixture is not the one that was graded, or evidence is missing.
+    """
+    folder = root / "tasks" / record.run.task
+    if (found := manifest_hash(folder)) != record.stamp.manifest_sha256:
+        raise CheckFailed(
+            f"the task has changed since (manifest {found[:12]}…, recorded "
+            f"{record.stamp.manifest_sha256[:12]}…)",
+            about=f"tasks/{record.run.task}",
+            fix="check out the recorded version",
+        )
+    task = read_model(folder / "task.json", Task)
+    fixture_folder = root / task.fixture.path
+    store = EvidenceStore(results / STORE)
+    facts, end = record.facts, EMPTY
+    if record.evidence is not None:
+        facts, end = store.evidence(record.evidence)
+        if facts != record.facts:
+            raise CheckFailed("run.json in the evidence is not the record's", about=str(record.run))
+    return Bundle(
+        task=task,
+        assertions=tuple(read_model(folder / "assertions.json", AssertionList)),
+        agent=read_model(root / "images" / "agents" / record.run.agent / "agent.json", Agent),
+        fixture=read_model(fixture_folder / "fixture.json", Fixture),
+        erc_baseline=read_model(fixture_folder / "baseline" / "erc.json", BaselineReport),
+        drc_baseline=read_model(fixture_folder / "baseline" / "drc.json", BaselineReport),
+        facts=facts,
+        pristine=store.tree(record.stamp.fixture_sha256),
+        baseline=store.tree(facts.baseline_sha256),
+        end=end,
+    )
+
+
+def differences(recorded: Verdict, again: Verdict) -> Iterator[str]:
+    """What is not as recorded, a line each."""
+    for name in ("verdict", "category", "first_failure", "credit", "exit_path"):
+        old, new = getattr(recorded, name), getattr(again, name)
+        if old != new:
+            yield f"{name}: recorded {old}, now {new}"
+    old_outcomes = {outcome.id: outcome for outcome in recorded.assertions}
+    new_outcomes = {outcome.id: outcome for outcome in again.assertions}
+    for key in [*old_outcomes, *(k for k in new_outcomes if k not in old_outcomes)]:
+        yield from _outcome_difference(key, old_outcomes.get(key), new_outcomes.get(key))
+    if recorded.diagnostics != again.diagnostics:
+        yield "diagnostics differ"
+
+
+def _outcome_difference(
+    key: str, old: AssertionOutcome | None, new: AssertionOutcome | None
+) -> Iterator[str]:
+    if old is None or new is None:
+        yield f"assertion {key}: {'not recorded' if old is None else 'no longer graded'}"
+    elif old.passed != new.passed:
+        yield f"assertion {key}: recorded {_word(old)} ({old.reason}), now {_word(new)} ({new.reason})"
+    elif old != new:
+        yield f"assertion {key}: same outcome, other words: recorded {old.reason!r}, now {new.reason!r}"
+
+
+def _word(outcome: AssertionOutcome) -> str:
+    return "pass" if outcome.passed else "fail"

@@ -1,0 +1,21 @@
+"""Reading a results folder."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from schema.jsonfile import read_model
+from schema.record import Record
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def read_records(results: Path) -> Iterator[tuple[Path, Record]]:
+    """Every record below ``results/<date>/<model>/<task>/run-<n>.json``, in path order.
+
+    Raises:
+        InvalidFile: a record breaks the schema.
+    """
+    for path in sorted(results.glob("*/*/*/run-*.json")):
+        if _DATE.fullmatch(path.relative_to(results).parts[0]):
+            yield path, read_model(path, Record)

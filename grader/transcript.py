@@ -1,0 +1,193 @@
+"""The transcript an agent leaves: read within bounds, and checked against the contract (Standard §11).
+
+An agent writes it and a model may write into it, so nothing here raises for any bytes. What an honest run
+cannot have left is named as a :class:`~schema.run.Tamper`; a transcript that merely stops is a killed or
+crashed run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from grader.diff import path_bytes, printable
+from grader.documents import parse_json
+from grader.evidence import Entry, Tree
+from grader.globs import matches
+from grader.kicad.errors import Unjudgeable
+from schema.agent import Agent
+from schema.run import RunFacts, Tamper
+from schema.task import Mode
+from schema.transcript import Event, EventType, ExitPath, RunEnd
+
+TRANSCRIPT_BYTES = 128 * 1024 * 1024
+"""Largest transcript that is read: a run may read a large board into it on every turn."""
+LINE_BYTES = 64 * 1024 * 1024
+DEPTH = 100
+EVENTS = 200_000
+
+EVENT_TYPES = frozenset(get_args(EventType))
+
+DETAIL = 200
+"""Characters of an agent's text that a tamper's detail may quote."""
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """All that one run's transcripts say, and what is wrong with them."""
+
+    paths: tuple[str, ...] = ()
+    """Transcript files in order; one for ``do``, one a stage attempt for ``create``."""
+    events: tuple[Event, ...] = ()
+    end: RunEnd | None = None
+    """The last transcript's ``run-end``; None when it has none."""
+    tampering: tuple[Tamper, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def data(self, event: EventType) -> list[Mapping[str, Any]]:
+        """The data of every event of one type, in order."""
+        return [item.data for item in self.events if item.type == event]
+
+
+def read_transcript(agent: Agent, mode: Mode, *, baseline: Tree, end: Tree) -> Transcript:
+    """Read a run's transcripts from its end tree. Never raises for any content.
+
+    Run directories that the baseline already held, unchanged, belong to no run and are left aside.
+    """
+    folders = _run_folders(agent.transcripts, baseline, end)
+    paths = sorted((path for paths in folders.values() for path in paths), key=path_bytes)
+    tampering: list[Tamper] = []
+    if mode is not Mode.CREATE and max(len(folders), len(paths)) > 1:
+        names = ", ".join(printable(name) for name in sorted(folders, key=path_bytes))
+        tampering.append(_tamper("several-run-directories", f"{max(len(folders), len(paths))}: {names}"))
+    read = [_read(path, end[path]) for path in paths]
+    for transcript in read:
+        tampering.extend(transcript.tampering)
+    return Transcript(
+        paths=tuple(paths),
+        events=tuple(event for transcript in read for event in transcript.events),
+        end=read[-1].end if read else None,
+        tampering=tuple(tampering),
+        notes=tuple(note for transcript in read for note in transcript.notes),
+    )
+
+
+def _run_folders(glob: str, baseline: Tree, end: Tree) -> dict[str, list[str]]:
+    """Run directory → its transcripts. The directory is the element of the glob with the first wildcard."""
+    elements = glob.split("/")
+    wild = next((i for i, part in enumerate(elements) if "*" in part or "?" in part), len(elements))
+    depth = min(wild + 1, len(elements) - 1)
+    parent = "/".join(elements[:depth])
+    folders: dict[str, list[str]] = {}
+    for path, entry in end.items():
+        parts = path.split("/")
+        folder = "/".join(parts[:depth])
+        if len(parts) > depth and matches(parent, folder):
+            transcripts = folders.setdefault(folder, [])
+            if matches(glob, path) and baseline.get(path) != entry:
+                transcripts.append(path)
+    old = {"/".join(path.split("/")[:depth]) for path in baseline}
+    return {folder: paths for folder, paths in folders.items() if paths or folder not in old}
+
+
+def _read(path: str, entry: Entry) -> Transcript:
+    if entry.kind != "file":
+        return _forged("transcript-not-a-file", printable(path))
+    if len(entry.data) > TRANSCRIPT_BYTES:
+        return _forged("transcript-too-large", f"{len(entry.data)} bytes")
+    lines = entry.data.split(b"\n")
+    # What follows the last newline is a line that was never finished: a run that died while writing it.
+    rest = lines.pop()
+    if len(lines) > EVENTS:
+        return _forged("transcript-too-large", f"{len(lines)} lines")
+    events: list[Event] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            events.append(_event(line, number))
+        except Unjudgeable as error:
+            return Transcript(events=tuple(events), tampering=(_tamper("transcript-unreadable", str(error)),))
+    tampering = list(_order(events))
+    end: RunEnd | None = None
+    notes: list[str] = []
+    if events and events[-1].type == "run-end":
+        try:
+            end = RunEnd.model_validate(events[-1].data)
+        except ValidationError as error:
+            place = ".".join(str(part) for part in error.errors()[0]["loc"])
+            tampering.append(_tamper("run-end-malformed", place))
+    if rest:
+        notes.append(f"transcript ends in an unfinished line of {len(rest)} bytes")
+        if end is not None:
+            tampering.append(_tamper("events-after-run-end", "an unfinished line"))
+    if end is not None and end.exit_path is ExitPath.KILLED:
+        tampering.append(_tamper("run-end-malformed", "only the harness may say killed"))
+    return Transcript(
+        events=tuple(events), end=None if tampering else end, tampering=tuple(tampering), notes=tuple(notes)
+    )
+
+
+def _event(line: bytes, number: int) -> Event:
+    about = f"line {number}"
+    value = parse_json(line, about, limit=LINE_BYTES, depth=DEPTH)
+    if not isinstance(value, dict) or set(value) != {"ts", "type", "data"}:
+        raise Unjudgeable(f"{about}: not an object of ts, type and data")
+    if not isinstance(value["ts"], str) or not isinstance(value["data"], dict):
+        raise Unjudgeable(f"{about}: ts is not a text, or data not an object")
+    if not isinstance(value["type"], str) or value["type"] not in EVENT_TYPES:
+        raise Unjudgeable(f"{about}: no event type {value['type']!r:.60}")
+    kind: Any = value["type"]
+    # Not validated by pydantic: it refuses the lone surrogates that a model's broken text may hold.
+    return Event.model_construct(ts=value["ts"], type=kind, data=value["data"])
+
+
+def _order(events: Sequence[Event]) -> Iterator[Tamper]:
+    """What breaks the order: run-start (after at most deferred-affects-reopened) … run-end, one each."""
+    types = [event.type for event in events]
+    for name in ("run-start", "run-end"):
+        if types.count(name) > 1:
+            yield _tamper(f"several-{name}s", str(types.count(name)))
+    if "run-end" in types[:-1]:
+        yield _tamper("events-after-run-end", types[types.index("run-end") + 1])
+    before = types[: types.index("run-start")] if "run-start" in types else types
+    if early := [name for name in before if name != "deferred-affects-reopened"]:
+        yield _tamper("events-before-run-start", early[0])
+
+
+def _forged(kind: str, detail: str) -> Transcript:
+    return Transcript(tampering=(_tamper(kind, detail),))
+
+
+def _tamper(kind: str, detail: str) -> Tamper:
+    clean = detail.encode("utf-8", "backslashreplace").decode("utf-8")
+    return Tamper(kind=kind, detail=clean[:DETAIL])
+
+
+def forged_replies(transcripts: Transcript, facts: RunFacts, agent: Agent) -> Tamper | None:
+    """A transcript that claims more model replies than the gateway gave was not written by the run alone."""
+    if facts.usage is None or agent.protocol == "none":
+        return None
+    claimed = len(transcripts.data("assistant"))
+    if claimed <= facts.usage.replies:
+        return None
+    return Tamper(
+        kind="more-replies-than-given", detail=f"{claimed} in the transcript, {facts.usage.replies} given"
+    )
+
+
+def resolve_exit_path(facts: RunFacts, transcript: Transcript, agent: Agent, mode: Mode) -> ExitPath | None:
+    """How the run ended: the harness's facts first, then ``run-end``, then the process's exit code.
+
+    Exit codes speak only where the contract allows a run without a transcript: ``sync`` and ``check`` that
+    called no model. None means that the run ended without an account: it crashed.
+    """
+    if facts.killed_by is not None:
+        return ExitPath.KILLED
+    if transcript.end is not None:
+        return transcript.end.exit_path
+    by_contract = mode in {Mode.SYNC, Mode.CHECK} and not transcript.paths
+    if by_contract and not (facts.usage and facts.usage.replies) and facts.exit_code is not None:
+        return agent.exit_codes.get(str(facts.exit_code))
+    return None

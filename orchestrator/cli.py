@@ -1,0 +1,389 @@
+"""The ``copperbench`` command line: options in, plain functions called, one line on failure."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import orchestrator
+from orchestrator.console import Screen
+from orchestrator.project import Project
+from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft, UsageError
+from schema.run import Plan
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+images_app = typer.Typer(no_args_is_help=True, help="Build or list the container images.")
+fixtures_app = typer.Typer(no_args_is_help=True, help="Get, check and measure the boards.")
+app.add_typer(images_app, name="images")
+app.add_typer(fixtures_app, name="fixtures")
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+Jobs = Annotated[int, typer.Option(min=1, max=64, help="Runs at a time.")]
+Results = Annotated[Path | None, typer.Option(help="Results folder; default: results in the checkout.")]
+CORES = os.cpu_count() or 1
+
+
+def main() -> None:
+    """Console entry point: expected failures are one line and a documented exit code."""
+    debug = "--debug" in sys.argv
+    if debug:
+        sys.argv.remove("--debug")
+    try:
+        app(prog_name="copperbench")
+    except CopperbenchError as error:
+        if debug:
+            raise
+        sys.stderr.write(f"copperbench: {error}\n")
+        raise SystemExit(error.exit_code) from None
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"copperbench {orchestrator.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Measure how language-model agents edit real KiCad projects, graded offline.
+
+    Exit codes: 0 done, 1 a check failed, 2 usage, 3 environment, 4 runs left without a verdict,
+    130 interrupted. --debug shows tracebacks.
+    """
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Tell what is there, what is missing and how to mend it."""
+    from orchestrator.doctor import examine
+
+    screen = Screen(as_json=as_json)
+    lines = []
+    for line in examine(_project()):
+        lines.append(line)
+        screen.show(str(line))
+    missing = [line for line in lines if line.state == "missing"]
+    screen.emit([{"state": line.state, "what": line.what, "fix": line.fix} for line in lines])
+    if missing:
+        raise typer.Exit(3)
+
+
+@images_app.command("build")
+def images_build() -> None:
+    """Bring every image up to date; what has not changed is reused."""
+    from orchestrator.engine import Engine
+    from orchestrator.images import build_all
+
+    build_all(_project(), Engine.connect(), Screen(as_json=False).say)
+
+
+@images_app.command("list")
+def images_list(as_json: Json = False) -> None:
+    """List the images with their sizes and layer digests."""
+    from orchestrator.engine import Engine
+    from orchestrator.images import BASE, RESULTS_IMAGE, specs
+
+    project, engine, screen = _project(), Engine.connect(), Screen(as_json=as_json)
+    rows: list[dict[str, str | int | None]] = []
+    for tag in (BASE, *(spec.tag for spec in specs(project)), RESULTS_IMAGE):
+        if engine.image_labels(tag) is None:
+            rows.append({"image": tag, "bytes": None, "digest": None})
+        else:
+            rows.append({"image": tag, "bytes": engine.image_bytes(tag), "digest": engine.digest(tag)})
+    screen.table(
+        ["image", "size", "layers"],
+        [
+            [str(r["image"]), f"{r['bytes'] / 1e6:.0f} MB" if isinstance(r["bytes"], int) else "not built",
+             str(r["digest"] or "")]
+            for r in rows
+        ],
+    )  # fmt: skip
+    screen.emit(rows)
+
+
+@fixtures_app.command("sync")
+def fixtures_sync(names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Get every pinned board from the mirror folder or from upstream, and verify each byte."""
+    from orchestrator.fixtures import sync
+
+    project, screen = _project(), Screen(as_json=False)
+    for name in names or project.fixture_ids():
+        screen.say(f"fixture {name}: {sync(project, name)}")
+
+
+@fixtures_app.command("check")
+def fixtures_check(
+    names: Annotated[list[str] | None, typer.Argument()] = None, as_json: Json = False
+) -> None:
+    """Check manifests, licences, trees and baselines of the boards."""
+    from orchestrator.fixtures import check
+
+    project, screen = _project(), Screen(as_json=as_json)
+    faults = [fault for name in names or project.fixture_ids() for fault in check(project, name)]
+    _conclude(screen, faults, f"{len(names or project.fixture_ids())} fixtures are fit")
+
+
+@fixtures_app.command("hash")
+def fixtures_hash(folder: Path, as_json: Json = False) -> None:
+    """Print the tree hash of a folder (Standard §7)."""
+    from schema.hashing import hash_folder
+
+    digest = hash_folder(folder)
+    screen = Screen(as_json=as_json)
+    screen.show(digest)
+    screen.emit({"folder": str(folder), "sha256": digest})
+
+
+@fixtures_app.command("measure")
+def fixtures_measure(
+    names: Annotated[list[str] | None, typer.Argument()] = None,
+    write: Annotated[bool, typer.Option(help="Write the measurement into the fixture.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Measure in the grader's environment; without --write, compare with what is committed."""
+    from orchestrator import fixtures
+    from orchestrator.engine import Engine
+
+    project, engine, screen = _project(), Engine.connect(), Screen(as_json=as_json)
+    out = {}
+    for name in names or project.fixture_ids():
+        measured = fixtures.measure(project, engine, name)
+        out[name] = {key: measured[key] for key in ("kicadVersion", "counts", "scale")}
+        erc, drc = measured["counts"]["erc"], measured["counts"]["drc"] or {}
+        screen.show(
+            f"{name}: KiCad {measured['kicadVersion']}, ERC {erc['errors']}/{erc['warnings']}, "
+            f"DRC {drc.get('errors', '-')}/{drc.get('warnings', '-')} (errors/warnings)"
+        )
+        if write:
+            for changed in fixtures.write_measured(project, name, measured):
+                screen.say(f"wrote {changed}")
+        else:
+            fixtures.compare_measured(project, name, measured)
+    screen.emit(out)
+
+
+@app.command()
+def validate(names: Annotated[list[str] | None, typer.Argument()] = None, as_json: Json = False) -> None:
+    """Check tasks, suites and fixtures against the schemas and against each other."""
+    from orchestrator.validate import validate_all
+
+    project = _project()
+    faults = validate_all(project, names or None)
+    count = len(names or project.task_ids())
+    _conclude(Screen(as_json=as_json), faults, f"{count} tasks are valid")
+
+
+@app.command()
+def plan(
+    suite: Annotated[str, typer.Option()],
+    model: Annotated[list[str], typer.Option()],
+    agent: Annotated[str | None, typer.Option()] = None,
+    repeats: Annotated[int | None, typer.Option(min=1)] = None,
+    as_json: Json = False,
+) -> None:
+    """Print what would be run and the most it can take; starts nothing."""
+    from orchestrator.plan import worst_case
+
+    project, screen = _project(), Screen(as_json=as_json)
+    planned = _plan(project, suite, model, agent, repeats)
+    bound = worst_case(planned)
+    screen.table(
+        ["task", "model", "agent", "repeat", "wall clock"],
+        [
+            [s.run.task, s.run.model, s.run.agent, str(s.run.repeat), f"{s.caps.wall_clock_sec:.0f} s"]
+            for s in planned.specs
+        ],
+    )
+    screen.show(
+        f"{bound['runs']} runs; at most {bound['turns']} model replies and "
+        f"{bound['wallClockSec'] / 3600:.1f} hours of agents' wall clock"
+    )
+    screen.emit({"plan": planned.to_json(), "worstCase": bound})
+
+
+@app.command()
+def run(
+    suite: Annotated[str, typer.Option()],
+    model: Annotated[list[str], typer.Option(help="provider:model; may be given more than once.")],
+    agent: Annotated[str | None, typer.Option()] = None,
+    repeats: Annotated[int | None, typer.Option(min=1)] = None,
+    jobs: Jobs = CORES,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Run a suite with a model, grade and record every run, update the leaderboard."""
+    if dry_run:
+        plan(suite=suite, model=model, agent=agent, repeats=repeats, as_json=as_json)
+        return
+    from orchestrator import plan as planning
+    from orchestrator.engine import Engine
+    from orchestrator.execute import execute
+    from orchestrator.leaderboard import update
+
+    project, engine, screen = _project(results), Engine.connect(), Screen(as_json=as_json)
+    planned = _plan(project, suite, model, agent, repeats)
+    planning.write(planned, project.results)
+    with screen.progress(len(planned.specs)) as report:
+        finished = execute(project, engine, planned, jobs=jobs, report=report)
+    update(project)
+    screen.table(
+        ["task", "model", "repeat", "verdict", "category", "first failure"],
+        [
+            [
+                item.record.run.task, item.record.run.model, str(item.record.run.repeat),
+                item.record.verdict.verdict, item.record.verdict.category or "",
+                item.record.verdict.first_failure or "",
+            ]
+            for item in finished
+        ],
+    )  # fmt: skip
+    screen.emit({"plan": planned.id, "records": [item.record.to_json() for item in finished]})
+    if lost := sum(item.record.facts.infrastructure is not None for item in finished):
+        raise InfrastructureLeft(
+            f"{lost} runs have no verdict of the model", fix="run the same command later"
+        )
+
+
+@app.command()
+def prove(
+    tasks: Annotated[list[str] | None, typer.Argument(help="Default: every task.")] = None,
+    suite: Annotated[str | None, typer.Option(help="The tasks of a suite.")] = None,
+    jobs: Jobs = CORES,
+    results: Results = None,
+    as_json: Json = False,
+) -> None:
+    """Play every shipped solution: gold must pass, noop and wrong-* must fail as declared."""
+    from orchestrator import plan as planning
+    from orchestrator import prove as proving
+    from orchestrator.engine import Engine
+    from orchestrator.execute import execute
+    from orchestrator.leaderboard import update
+
+    project, screen = _project(results), Screen(as_json=as_json)
+    names = tasks or (project.suite(suite).tasks if suite else project.task_ids())
+    loaded = [project.task(name) for name in names]
+    planned = planning.join(
+        planning.expand([one], proving.models(one), proving.AGENT, 1, suite or "prove") for one in loaded
+    )
+    engine = Engine.connect()
+    planning.write(planned, project.results)
+    with screen.progress(len(planned.specs)) as report:
+        finished = execute(project, engine, planned, jobs=jobs, report=report)
+    update(project)
+    proof = proving.judge(loaded, finished)
+    screen.table(
+        ["task", "solution", "expected", "got", ""],
+        [
+            [r.task, r.solution, r.expected, r.got, "" if r.as_declared else "NOT AS DECLARED"]
+            for r in proof.rows
+        ],
+        ["" if row.as_declared else "red" for row in proof.rows],
+    )
+    for row in proof.rows:
+        if not row.as_declared:
+            screen.show(f"{row.task} {row.solution}: {row.reason}")
+    for gap in proof.gaps:
+        screen.show(gap)
+    as_declared = sum(row.as_declared for row in proof.rows)
+    screen.show(f"{as_declared} of {len(proof.rows)} solutions graded as declared, {len(proof.gaps)} gaps")
+    screen.emit({"rows": [row.to_json() for row in proof.rows], "gaps": proof.gaps, "holds": proof.holds})
+    if not proof.holds:
+        raise CheckFailed("not every task is proven", fix="see the rows above")
+
+
+@app.command()
+def rescore(
+    path: Annotated[Path, typer.Argument(help="A checkout, its results, or a date folder in them.")],
+    jobs: Jobs = CORES,
+    as_json: Json = False,
+) -> None:
+    """Grade stored evidence again, in networkless graders, and compare with the records."""
+    from grader.__main__ import conclude, leaderboard_matches, line
+    from grader.rescore import rescore as rescore_all
+    from orchestrator.engine import Engine
+    from orchestrator.grading import GraderPool
+
+    pool = GraderPool(Engine.connect(), jobs, f"rescore {path.resolve()}")
+    outcomes = []
+    try:
+        for outcome in rescore_all(path, lambda bundle: pool.grade(bundle).verdict, jobs=jobs):
+            outcomes.append(outcome)
+            if not as_json:
+                typer.echo(line(outcome))
+    finally:
+        pool.close()
+    raise typer.Exit(conclude(outcomes, leaderboard_matches(path), as_json=as_json))
+
+
+@app.command()
+def leaderboard(
+    check: Annotated[
+        bool, typer.Option("--check", help="Fail when LEADERBOARD.md is not up to date.")
+    ] = False,
+    results: Results = None,
+) -> None:
+    """Regenerate LEADERBOARD.md from the records."""
+    from orchestrator.leaderboard import is_current, update
+
+    project = _project(results)
+    if check:
+        if not is_current(project):
+            raise CheckFailed(
+                "is not what the records give", about="LEADERBOARD.md", fix="run copperbench leaderboard"
+            )
+        return
+    update(project)
+    Screen(as_json=False).show((project.results.parent / "LEADERBOARD.md").read_text("utf-8").rstrip())
+
+
+@app.command()
+def reap(as_json: Json = False) -> None:
+    """Remove what dead copperbench processes of this host left in the engine."""
+    from orchestrator.engine import Engine
+    from orchestrator.reap import reap as reap_dead
+
+    screen = Screen(as_json=as_json)
+    removed = reap_dead(Engine.connect())
+    for item in removed:
+        screen.show(f"removed {item}")
+    screen.show(f"{len(removed)} removed")
+    screen.emit({"removed": removed})
+
+
+def _project(results: Path | None = None) -> Project:
+    return Project.find(Path.cwd(), results)
+
+
+def _plan(project: Project, suite: str, models: list[str], agent: str | None, repeats: int | None) -> Plan:
+    """Expand a suite for the given models, refusing what could not run before anything starts."""
+    from orchestrator import plan as planning
+    from orchestrator.solutions import PROVIDER
+
+    chosen = project.suite(suite)
+    plans = []
+    for model in models:
+        project.provider(model)
+        name = agent or (PROVIDER if model.startswith(f"{PROVIDER}:") else None)
+        if name is None:
+            raise UsageError(f"no agent for model {model}", fix="give --agent")
+        project.agent(name)
+        loaded = [project.task(task) for task in chosen.tasks]
+        plans.append(planning.expand(loaded, [model], name, repeats or chosen.repeats, suite))
+    return planning.join(plans)
+
+
+def _conclude(screen: Screen, faults: list[str], fine: str) -> None:
+    for fault in faults:
+        screen.show(fault)
+    if not faults:
+        screen.show(fine)
+    screen.emit({"faults": faults})
+    if faults:
+        raise typer.Exit(1)

@@ -1,0 +1,113 @@
+"""Executing a plan: a bounded pool of runs, progress, interrupts, resume."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from types import FrameType
+
+from orchestrator.engine import Engine, Owner
+from orchestrator.grading import GraderPool
+from orchestrator.project import LoadedTask, Project
+from orchestrator.reap import reap
+from orchestrator.records import Finished, Report
+from orchestrator.run import Job, Runner
+from orchestrator.sandbox import pack
+from orchestrator.solutions import solution_inputs
+from schema.errors import Interrupted
+from schema.run import Plan, RunSpec
+
+
+def execute(project: Project, engine: Engine, plan: Plan, *, jobs: int, report: Report) -> list[Finished]:
+    """Run what has no valid record yet; returns every planned run in plan order.
+
+    Raises:
+        Interrupted: by INT, TERM or HUP; recorded runs stay, the same plan again completes the rest.
+    """
+    reap(engine)
+    pool = GraderPool(engine, jobs, str(project.results))
+    runner = Runner(project, engine, pool)
+    loaded = {name: project.task(name) for name in dict.fromkeys(s.run.task for s in plan.specs)}
+    done: dict[str, Finished] = {}
+
+    def one(spec: RunSpec) -> Finished:
+        job = _prepare(runner, spec, loaded[spec.run.task])
+        if found := runner.records.find(spec.run, job.stamp):
+            return Finished(spec, found, None)
+        record, path = runner.execute(job)
+        return Finished(spec, record, path)
+
+    try:
+        with _interrupts(runner, engine), ThreadPoolExecutor(max_workers=jobs) as workers:
+            for finished in _as_completed(workers, one, plan.specs, runner.stop):
+                done[str(finished.spec.run)] = finished
+                report(finished)
+    finally:
+        pool.close()
+    return [done[str(spec.run)] for spec in plan.specs]
+
+
+def _prepare(runner: Runner, spec: RunSpec, loaded: LoadedTask) -> Job:
+    def inputs() -> bytes | None:
+        agent = runner.project.agent(spec.run.agent)
+        return pack(solution_inputs(loaded, spec.run)) if "solution" in agent.inputs else None
+
+    return runner.prepare(spec.run, loaded, inputs)
+
+
+def _as_completed(
+    workers: ThreadPoolExecutor,
+    one: Callable[[RunSpec], Finished],
+    specs: list[RunSpec],
+    stop: threading.Event,
+) -> Iterator[Finished]:
+    """Yield results as they come; the first error ends the plan and is raised when all have stopped."""
+    waiting: set[Future[Finished]] = {workers.submit(one, spec) for spec in specs}
+    error: BaseException | None = None
+    while waiting:
+        # A finite wait lets signal handlers run in this thread.
+        ended, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
+        if stop.is_set() or error:
+            for future in waiting:
+                future.cancel()
+        for future in ended:
+            if future.cancelled():
+                continue
+            failure = future.exception()
+            if failure is None:
+                yield future.result()
+            elif error is None or isinstance(error, Interrupted):
+                error = failure
+    if stop.is_set():
+        raise Interrupted("interrupted", fix="the same command again completes the rest")
+    if error:
+        raise error
+
+
+@contextmanager
+def _interrupts(runner: Runner, engine: Engine) -> Iterator[None]:
+    """On INT, TERM or HUP: start nothing new and kill our own containers, so that every wait ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def kill_ours() -> None:
+        me = Owner.current()
+        for kind, name, owner in engine.ours():
+            if kind == "container" and owner == me:
+                engine.kill(name)
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        runner.stop.set()
+        threading.Thread(target=kill_ours, daemon=True).start()
+
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in signals}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,275 @@
+"""Fixtures: had from a mirror folder or from upstream, verified byte for byte, measured (Standard §7)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import git
+
+from orchestrator.engine import Engine
+from orchestrator.grading import IMAGE, LIMITS
+from orchestrator.project import Project, read_tree
+from orchestrator.sandbox import Sandbox, SandboxSpec, pack
+from schema.errors import CheckFailed, CopperbenchError, EnvironmentFault, FixtureError
+from schema.fixture import PERMITTED_LICENSES, RATIONALE_LICENSES, BaselineReport, Fixture, Violation
+from schema.hashing import hash_folder, sha256, tree_hash
+from schema.jsonfile import pretty, read_model
+
+MIRROR = "COPPERBENCH_FIXTURE_MIRROR"
+MEASURE_SECONDS = 600
+STRUCTURAL = frozenset({"duplicate_footprints", "extra_footprint", "missing_footprint"})
+"""Parity findings that disqualify a board as a fixture."""
+
+
+def sync(project: Project, name: str) -> str:
+    """Materialise one fixture's tree; returns where it came from.
+
+    The tree is written aside, verified, and moved into place whole: a failure leaves what was there.
+
+    Raises:
+        FixtureError: no source has it, or a byte differs; the file is named.
+    """
+    fixture = project.fixture(name)
+    target = project.fixture_tree(name)
+    if target.is_dir() and hash_folder(target) == fixture.sha256:
+        return "already here"
+    if fixture.vendored:
+        raise FixtureError(
+            "the committed tree is not what its manifest pins",
+            about=f"fixtures/{name}/tree",
+            fix=f"git checkout fixtures/{name}",
+        )
+    mirror = os.environ.get(MIRROR)
+    files = dict(_from_mirror(Path(mirror), fixture) if mirror else _from_upstream(fixture))
+    source = f"mirror {mirror}" if mirror else f"{fixture.upstream.url} at {fixture.upstream.commit[:12]}"
+    _verify(fixture, files, source)
+    _place(target, files)
+    return source
+
+
+def _from_mirror(mirror: Path, fixture: Fixture) -> Iterator[tuple[str, bytes]]:
+    root = mirror / fixture.id / "tree"
+    if not root.is_dir():
+        raise FixtureError(
+            f"the mirror has no {fixture.id}/tree", about=str(mirror), fix=f"unset {MIRROR} or add it"
+        )
+    for path in fixture.files:
+        try:
+            yield path, (root / path).read_bytes()
+        except OSError as error:
+            raise FixtureError(f"cannot read ({error.strerror})", about=str(root / path)) from None
+
+
+def _from_upstream(fixture: Fixture) -> Iterator[tuple[str, bytes]]:
+    upstream = fixture.upstream
+    with (
+        tempfile.TemporaryDirectory(prefix="copperbench-fixture-") as folder,
+        # Only upstreams named in committed manifests are fetched, into a bare repository.
+        git.Repo.init(folder, bare=True) as repo,
+    ):
+        try:
+            repo.git.fetch("--quiet", "--depth=1", "--no-tags", upstream.url, upstream.commit)
+            root = repo.commit(upstream.commit).tree
+        except (git.GitCommandError, ValueError) as error:
+            said = str(getattr(error, "stderr", error)).partition("fatal: ")[2].strip().splitlines()
+            raise FixtureError(
+                f"upstream does not give the commit ({said[0] if said else 'git failed'})",
+                about=f"{upstream.url} for fixture {fixture.id}",
+                fix=f"connect, or set {MIRROR} to a folder that holds {fixture.id}/tree",
+            ) from None
+        for path, theirs in upstream.paths.items():
+            try:
+                yield path, (root / theirs).data_stream.read()
+            except KeyError:
+                raise FixtureError(
+                    f"upstream has no {theirs} at {upstream.commit[:12]}", about=f"fixture {fixture.id}"
+                ) from None
+
+
+def _verify(fixture: Fixture, files: Mapping[str, bytes], source: str) -> None:
+    for path, wanted in fixture.files.items():
+        if sha256(files[path]) != wanted:
+            raise FixtureError(
+                "bytes differ from what the manifest pins",
+                about=f"{fixture.id}: {path} from {source}",
+                fix="get the pinned commit; the tree was left as it was",
+            )
+    found = tree_hash((path.encode(), data) for path, data in files.items())
+    if found != fixture.sha256:
+        raise FixtureError(
+            f"tree hash is {found}, fixture.json says {fixture.sha256}",
+            about=f"fixtures/{fixture.id}",
+            fix="mend fixture.json",
+        )
+
+
+def _place(target: Path, files: Mapping[str, bytes]) -> None:
+    part = target.with_name(f".tree.{os.getpid()}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    for path, data in files.items():
+        file = part / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    shutil.rmtree(target, ignore_errors=True)
+    part.rename(target)
+
+
+def check(project: Project, name: str) -> list[str]:
+    """Everything wrong with one fixture, a line each; empty when it is fit."""
+    about = f"fixtures/{name}"
+    faults: list[str] = []
+    try:
+        fixture = project.fixture(name)
+    except CopperbenchError as error:
+        return [str(error)]
+    folder = project.root / "fixtures" / name
+    if fixture.id != name:
+        faults.append(f"{about}/fixture.json: id is {fixture.id!r}; make it the folder's name")
+    faults += [
+        f"{about}/{file}: missing" for file in ("README.md", "LICENSE") if not (folder / file).is_file()
+    ]
+    faults += _license_faults(fixture, about)
+    tree = project.fixture_tree(name)
+    if not tree.is_dir():
+        faults.append(f"{about}/tree: not here; run copperbench fixtures sync")
+    elif (found := hash_folder(tree)) != fixture.sha256:
+        faults.append(f"{about}/tree: hash is {found}, fixture.json pins {fixture.sha256}; sync again")
+    faults += _baseline_faults(fixture, folder, about)
+    return faults
+
+
+def _license_faults(fixture: Fixture, about: str) -> list[str]:
+    license_ = fixture.upstream.license
+    if license_ in PERMITTED_LICENSES:
+        return []
+    if license_ in RATIONALE_LICENSES and fixture.upstream.license_rationale:
+        return []
+    return [f"{about}/fixture.json: license {license_!r} is not permitted (Standard §7)"]
+
+
+def _baseline_faults(fixture: Fixture, folder: Path, about: str) -> list[str]:
+    faults = [] if fixture.baseline else [f"{about}/fixture.json: no baseline; run fixtures measure --write"]
+    readme = (folder / "README.md").read_text("utf-8") if (folder / "README.md").is_file() else ""
+    for major, counts in fixture.baseline.items():
+        for source, errors in (("erc", counts.erc), ("drc", counts.drc)):
+            for kind in errors.error_types if errors else ():
+                if kind not in readme:
+                    faults.append(f"{about}/README.md: does not explain the baseline {source} error {kind}")
+        if counts.drc:
+            bad = STRUCTURAL & counts.drc.schematic_parity_types.keys()
+            faults += [f"{about}/fixture.json: parity finding {kind} disqualifies the board" for kind in bad]
+            if counts.drc.unconnected_items and "unconnected" not in readme:
+                faults.append(f"{about}/README.md: does not argue for its unconnected items")
+        for file in ("erc.json", "drc.json"):
+            try:
+                report = read_model(folder / "baseline" / file, BaselineReport)
+            except CopperbenchError as error:
+                faults.append(str(error))
+                continue
+            if major not in report.kicad:
+                faults.append(f"{about}/baseline/{file}: nothing for KiCad {major}; run fixtures measure")
+    return faults
+
+
+def measure(project: Project, engine: Engine, name: str) -> dict[str, Any]:
+    """Measure a fixture's scale and baseline in the grader's environment.
+
+    Returns:
+        ``{"kicadVersion", "major", "counts": BaselineCounts, "scale": Scale, "erc": […], "drc": […]}`` with
+        findings as :class:`schema.fixture.Violation`.
+
+    Raises:
+        EnvironmentFault: kicad-cli cannot read it.
+    """
+    fixture = project.fixture(name)
+    tree = dict(read_tree(project.fixture_tree(name)))
+    artifacts = json.dumps(fixture.artifacts.to_json())
+    out = "/workspace/.measured.json"
+    spec = SandboxSpec(
+        name=f"copperbench-measure-{sha256(f'{project.root}|{name}'.encode())[:16]}",
+        image=IMAGE,
+        command=[
+            "sh",
+            "-c",
+            f'exec python3 -m grader.kicad measure /workspace --artifacts "$1" >{out}',
+            "sh",
+            artifacts,
+        ],
+        wall_seconds=MEASURE_SECONDS,
+        workspace=pack(tree),
+        environment={"HOME": "/tmp"},  # noqa: S108  # in the container
+        labels={"role": "measure", "fixture": name},
+        limits=LIMITS,
+    )
+    with Sandbox(engine, spec) as sandbox:
+        ended = sandbox.watch(sandbox.start(), threading.Event())
+        if ended.exit.code:
+            said = sandbox.output()[1].strip().splitlines()
+            raise EnvironmentFault(
+                f"cannot be measured ({said[-1] if said else 'no output'})", about=f"fixtures/{name}"
+            )
+        archive = b"".join(sandbox.archive())
+    with tarfile.open(fileobj=BytesIO(archive)) as tar:
+        stream = tar.extractfile("workspace/.measured.json")
+        measured: dict[str, Any] = json.loads(stream.read() if stream else b"{}")
+    return measured
+
+
+def write_measured(project: Project, name: str, measured: Mapping[str, Any]) -> list[str]:
+    """Write a measurement into the fixture's manifest and baseline reports; returns the files changed."""
+    folder = project.root / "fixtures" / name
+    changed = []
+    manifest_path = folder / "fixture.json"
+    manifest = json.loads(manifest_path.read_text("utf-8"))
+    manifest["scale"] = measured["scale"]
+    manifest.setdefault("baseline", {})[measured["major"]] = measured["counts"]
+    changed += _write(manifest_path, pretty(manifest))
+    for source in ("erc", "drc"):
+        path = folder / "baseline" / f"{source}.json"
+        kicad = read_model(path, BaselineReport).kicad if path.is_file() else {}
+        findings = [Violation.model_validate(item) for item in measured[source]]
+        report = BaselineReport(kicad={**kicad, measured["major"]: findings})
+        changed += _write(path, pretty(report.to_json()))
+    return changed
+
+
+def compare_measured(project: Project, name: str, measured: Mapping[str, Any]) -> None:
+    """Fail when the committed baseline is not what this environment measures.
+
+    Raises:
+        CheckFailed: counts or findings differ.
+    """
+    fixture = project.fixture(name)
+    committed = fixture.baseline.get(measured["major"])
+    if committed is None or committed.to_json() != measured["counts"]:
+        raise CheckFailed(
+            "the committed counts are not what this environment measures",
+            about=f"fixtures/{name}/fixture.json",
+            fix=f"look why, then copperbench fixtures measure {name} --write",
+        )
+    for source in ("erc", "drc"):
+        path = project.root / "fixtures" / name / "baseline" / f"{source}.json"
+        findings = [v.to_json() for v in read_model(path, BaselineReport).kicad[measured["major"]]]
+        if findings != measured[source]:
+            raise CheckFailed(
+                "the committed findings are not what this environment measures",
+                about=str(path.relative_to(project.root)),
+                fix=f"look why, then copperbench fixtures measure {name} --write",
+            )
+
+
+def _write(path: Path, text: str) -> list[str]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_file() and path.read_text("utf-8") == text:
+        return []
+    path.write_text(text, "utf-8")
+    return [str(path)]

@@ -1,0 +1,80 @@
+"""Plans: what is to be run, fixed before anything starts (Standard §5: the denominator)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from orchestrator.project import LoadedTask
+from orchestrator.run import now
+from schema import SCHEMA_VERSION, SUITE_VERSION
+from schema.errors import UsageError
+from schema.hashing import sha256
+from schema.jsonfile import canonical, pretty
+from schema.run import Plan, RunId, RunSpec
+
+
+def expand(tasks: Iterable[LoadedTask], models: Sequence[str], agent: str, repeats: int, suite: str) -> Plan:
+    """Every (task, model, repeat) as one frozen spec, in a fixed order."""
+    specs = [
+        RunSpec(
+            run=RunId(
+                suite_version=SUITE_VERSION,
+                task=loaded.task.id,
+                model=model,
+                agent=agent,
+                repeat=repeat,
+            ),
+            caps=loaded.task.caps,
+            manifest_sha256=loaded.manifest_sha256,
+            fixture_sha256=loaded.fixture.sha256,
+        )
+        for loaded in tasks
+        for model in models
+        for repeat in range(1, min(repeats, loaded.task.repeats or repeats) + 1)
+    ]
+    return _freeze(suite, specs)
+
+
+def join(plans: Iterable[Plan]) -> Plan:
+    """One plan of several, in their order.
+
+    Raises:
+        UsageError: there is nothing to run.
+    """
+    parts = list(plans)
+    if not parts:
+        raise UsageError("nothing to run", fix="name a task or a suite")
+    return _freeze(parts[0].suite, [spec for part in parts for spec in part.specs])
+
+
+def _freeze(suite: str, specs: list[RunSpec]) -> Plan:
+    return Plan(
+        schema_version=SCHEMA_VERSION,
+        id=sha256(canonical([spec.to_json() for spec in specs])),
+        created_at=now(),
+        suite=suite,
+        specs=specs,
+    )
+
+
+def write(plan: Plan, results: Path) -> Path:
+    """Write the plan under its own id; the same plan again leaves the file as it is."""
+    folder = results / "plans"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{plan.id[:16]}.json"
+    if not path.exists():
+        part = folder / f".{plan.id[:16]}.{os.getpid()}.tmp"
+        part.write_text(pretty(plan.to_json()), "utf-8")
+        part.rename(path)
+    return path
+
+
+def worst_case(plan: Plan) -> dict[str, float | int]:
+    """Upper bounds over the whole plan: runs, model replies, seconds of agents' wall clock."""
+    return {
+        "runs": len(plan.specs),
+        "turns": sum(spec.caps.turns for spec in plan.specs),
+        "wallClockSec": sum(spec.caps.wall_clock_sec for spec in plan.specs),
+    }

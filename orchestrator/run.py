@@ -1,0 +1,336 @@
+"""One run: launch, supervise, collect, store, grade, record; each step hands on a frozen value."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grader.evidence import Bundle, Tree
+from orchestrator.collect import Budget, Collected, collect
+from orchestrator.engine import Engine
+from orchestrator.grading import IMAGE as GRADER_IMAGE
+from orchestrator.grading import GraderPool
+from orchestrator.history import read_history
+from orchestrator.project import LoadedTask, Project
+from orchestrator.records import Records
+from orchestrator.sandbox import AGENT_LIMITS, Ended, Sandbox, SandboxSpec, VolumeSize
+from orchestrator.store import EvidenceWriter
+from orchestrator.workspace import Baseline, Baselines, load_pristine
+from schema import SCHEMA_VERSION
+from schema.agent import Agent, Provider
+from schema.errors import EngineError, Interrupted
+from schema.hashing import sha256
+from schema.record import Cost, Record, Stamp
+from schema.run import EvidenceRef, EvidenceStatus, History, Isolation, RunFacts, RunId, Timings
+from schema.verdict import Category, Verdict
+
+ATTEMPTS = 3
+"""A fault that we saw on engine or host grants a new attempt; the last one counts (Standard §5)."""
+REFERENCE_IMAGE = "copperbench/kicad"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run and all that decides it, read and verified."""
+
+    run: RunId
+    loaded: LoadedTask
+    agent: Agent
+    provider: Provider
+    pristine: Tree
+    baseline: Baseline
+    stamp: Stamp
+    inputs: bytes | None
+    """Tar laid into ``/input``; None mounts nothing there."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one attempt gave: how the container ended and what came out of it."""
+
+    ended: Ended
+    collected: Collected
+    isolation: Isolation
+    started_at: str
+    ended_at: str
+    timings: Timings
+
+
+class Runner:
+    """Executes jobs of one project on one engine."""
+
+    def __init__(self, project: Project, engine: Engine, pool: GraderPool) -> None:
+        self.project = project
+        self.engine = engine
+        self.pool = pool
+        self.records = Records(project.results)
+        self.store = EvidenceWriter(project.results / "evidence.git")
+        self.baselines = Baselines(project, engine)
+        self.stop = threading.Event()
+        """Set to end early: containers are killed from outside, runs in flight are not recorded."""
+
+    def prepare(self, run: RunId, loaded: LoadedTask, inputs: Callable[[], bytes | None]) -> Job:
+        """Read and verify all that a run depends on; prepare its baseline if it is not cached."""
+        agent = self.project.agent(run.agent)
+        pristine = load_pristine(self.project, loaded)
+        baseline = self.baselines.get(loaded, pristine)
+        return Job(
+            run=run,
+            loaded=loaded,
+            agent=agent,
+            provider=self.project.provider(run.model),
+            pristine=pristine,
+            baseline=baseline,
+            stamp=self._stamp(loaded, agent, baseline, run.suite_version),
+            inputs=inputs(),
+        )
+
+    def execute(self, job: Job) -> tuple[Record, Path]:
+        """Run, grade and record one job.
+
+        Raises:
+            Interrupted: asked to stop; nothing was recorded.
+        """
+        began = time.monotonic()
+        faults: list[str] = []
+        for attempt in range(1, ATTEMPTS + 1):
+            if self.stop.is_set():
+                raise Interrupted("interrupted", about=str(job.run))
+            try:
+                observed = self._observe(job, attempt)
+            except EngineError as fault:
+                faults.append(str(fault))
+                continue
+            return self._judge(job, observed, attempt, faults, began)
+        return self._record_lost(job, faults, began)
+
+    # --- launch, supervise, collect
+
+    def _observe(self, job: Job, attempt: int) -> Observed:
+        clock = Clock()
+        started_at = now()
+        with Sandbox(self.engine, self._sandbox_spec(job, attempt)) as sandbox:
+            prepare = clock.lap()
+            began = sandbox.start()
+            start = clock.lap()
+            isolation = sandbox.isolation()
+            ended = sandbox.watch(began, self.stop)
+            agent = time.monotonic() - began
+            clock.lap()
+            collected = self._collect(sandbox, job)
+            gather = clock.lap()
+        return Observed(
+            ended=ended,
+            collected=collected,
+            isolation=isolation,
+            started_at=started_at,
+            ended_at=now(),
+            timings=Timings(prepare=prepare, start=start, agent=agent, collect=gather),
+        )
+
+    def _sandbox_spec(self, job: Job, attempt: int) -> SandboxSpec:
+        task = job.loaded.task
+        values = {
+            "request": task.request,
+            "model": job.run.model,
+            "maxTurns": str(task.config.max_turns),
+            "brief": "brief.md",
+        }
+        command = [_fill(part, values) for part in job.agent.commands[task.mode]]
+        scope = sha256(f"{self.project.results}|{job.run}".encode())[:16]
+        return SandboxSpec(
+            name=f"copperbench-run-{scope}-a{attempt}",
+            image=job.agent.image,
+            command=command,
+            wall_seconds=task.caps.wall_clock_sec,
+            workspace=job.baseline.archive,
+            inputs=job.inputs,
+            environment=job.agent.environment,
+            labels={"role": "run", "run": str(job.run)},
+        )
+
+    def _collect(self, sandbox: Sandbox, job: Job) -> Collected:
+        # Closing the stream ends the engine's side when a budget stopped us early.
+        with closing(sandbox.archive()) as stream:
+            return collect(stream, baseline=job.baseline.tree, known=job.baseline.known, budget=Budget())
+
+    # --- store, grade, record
+
+    def _judge(
+        self, job: Job, observed: Observed, attempt: int, faults: list[str], began: float
+    ) -> tuple[Record, Path]:
+        clock = Clock()
+        facts = self._facts(job, observed, attempt, faults)
+        end = observed.collected.entries
+        evidence: EvidenceRef | None = None
+        if facts.evidence == "kept":
+            self.store.put_tree(job.pristine)
+            self.store.put_tree(job.baseline.tree)
+            evidence = self.store.put_run(facts, end, known=frozenset(job.baseline.known))
+        store = clock.lap()
+        graded = self.pool.grade(
+            Bundle(
+                task=job.loaded.task,
+                assertions=job.loaded.assertions,
+                agent=job.agent,
+                fixture=job.loaded.fixture,
+                erc_baseline=job.loaded.erc_baseline,
+                drc_baseline=job.loaded.drc_baseline,
+                facts=facts,
+                pristine=job.pristine,
+                baseline=job.baseline.tree,
+                end=end,
+            )
+        )
+        timings = observed.timings.model_copy(
+            update={
+                "store": store,
+                "grade": clock.lap(),
+                "kicad": graded.kicad_seconds,
+                "total": time.monotonic() - began,
+            }
+        )
+        return self._write(job, facts, graded.verdict, evidence, timings)
+
+    def _facts(self, job: Job, observed: Observed, attempt: int, faults: list[str]) -> RunFacts:
+        collected = observed.collected
+        status: EvidenceStatus = "kept"
+        if collected.secret:
+            status = "secret-leak"
+        elif collected.over_budget:
+            status = "over-budget"
+        history = (
+            read_history(collected, job.baseline.facts.commit)
+            if status == "kept"
+            else History(status="missing", detail="no evidence kept")
+        )
+        volume = VolumeSize()
+        return RunFacts(
+            run=job.run,
+            attempt=attempt,
+            earlier_faults=faults,
+            baseline_commit=job.baseline.facts.commit,
+            baseline_sha256=job.baseline.facts.tree_sha256,
+            started_at=observed.started_at,
+            ended_at=observed.ended_at,
+            exit_code=observed.ended.exit.code,
+            killed_by=observed.ended.killed_by,
+            oom_killed=observed.ended.exit.oom_killed,
+            # tmpfs hands out whole pages: the last page's worth of bytes cannot be told from full.
+            volume_full=collected.stream_bytes >= volume.bytes - 2**20,
+            evidence=status,
+            evidence_detail=collected.over_budget,
+            secret=collected.secret,
+            refused=collected.refused if status == "kept" else [],
+            refused_count=collected.refused_count,
+            history=history,
+            isolation=observed.isolation,
+        )
+
+    def _record_lost(self, job: Job, faults: list[str], began: float) -> tuple[Record, Path]:
+        """No attempt ran cleanly: a failure that says nothing about the model, shown apart."""
+        facts = RunFacts(
+            run=job.run,
+            attempt=ATTEMPTS,
+            earlier_faults=faults[:-1],
+            baseline_commit=job.baseline.facts.commit,
+            baseline_sha256=job.baseline.facts.tree_sha256,
+            started_at=now(),
+            ended_at=now(),
+            exit_code=None,
+            infrastructure=faults[-1],
+            evidence="none",
+            history=History(status="missing", detail="the run never ended cleanly"),
+        )
+        verdict = Verdict(
+            verdict="fail",
+            category=Category.INFRASTRUCTURE,
+            first_failure=None,
+            credit=0,
+            exit_path=None,
+            assertions=[],
+            diagnostics=faults,
+        )
+        return self._write(job, facts, verdict, None, Timings(total=time.monotonic() - began))
+
+    def _write(
+        self,
+        job: Job,
+        facts: RunFacts,
+        verdict: Verdict,
+        evidence: EvidenceRef | None,
+        timings: Timings,
+    ) -> tuple[Record, Path]:
+        record = Record(
+            schema_version=SCHEMA_VERSION,
+            run=job.run,
+            recorded_at=now(),
+            tier=job.loaded.task.tier,
+            expected_outcome=job.loaded.task.expected_outcome,
+            stamp=job.stamp,
+            facts=facts,
+            verdict=verdict,
+            evidence=evidence,
+            cost=Cost(usd=None, segment=job.provider.segment, note="no model was called"),
+            timings=Timings(**{key: round(value, 3) for key, value in timings.model_dump().items()}),
+        )
+        return record, self.records.write(record)
+
+    def _stamp(self, loaded: LoadedTask, agent: Agent, baseline: Baseline, suite_version: str) -> Stamp:
+        grader = self.pool.facts()
+        return Stamp(
+            schema_version=SCHEMA_VERSION,
+            suite_version=suite_version,
+            manifest_sha256=loaded.manifest_sha256,
+            fixture_sha256=loaded.fixture.sha256,
+            agent=agent.name,
+            agent_version=agent.version,
+            agent_image=self.engine.digest(agent.image),
+            kicad_version=grader.kicad_version,
+            reference_image=self.engine.digest(REFERENCE_IMAGE),
+            scaffolder_version=baseline.facts.scaffolder_version,
+            grader_version=grader.grader_version,
+            grader_image=self.engine.digest(GRADER_IMAGE),
+            compass_version=grader.compass_version,
+            git_version=grader.git_version,
+            python_version=grader.python_version,
+            platform=self.engine.platform(),
+            resources={
+                "memoryBytes": AGENT_LIMITS.memory,
+                "cpus": AGENT_LIMITS.cpus,
+                "pids": AGENT_LIMITS.pids,
+                "volumeBytes": VolumeSize().bytes,
+            },
+        )
+
+
+class Clock:
+    """Laps of a monotonic clock, in seconds."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def lap(self) -> float:
+        """Seconds since the last lap."""
+        now_ = time.monotonic()
+        lap, self._last = now_ - self._last, now_
+        return lap
+
+
+def now() -> str:
+    """UTC time, ISO 8601, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_PLACEHOLDER = re.compile(r"\{(request|model|maxTurns|brief)\}")
+
+
+def _fill(template: str, values: dict[str, str]) -> str:
+    """Replace placeholders in one pass: braces inside a request stay as they are."""
+    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)

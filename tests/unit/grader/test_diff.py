@@ -1,0 +1,191 @@
+"""Differences between trees, and lines as git counts them."""
+
+import difflib
+import os
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.diff import (
+    Changes,
+    LineCount,
+    Uncountable,
+    compare,
+    count_lines,
+    fewest_changes,
+    line_count,
+    printable,
+)
+from grader.evidence import Entry
+
+ENTRIES = st.builds(
+    Entry,
+    data=st.binary(max_size=3),
+    mode=st.sampled_from([0o644, 0o755]),
+    kind=st.sampled_from(["file", "symlink"]),
+)
+PATHS = st.sampled_from(["a", "b", "d/a", "d/e/a", "\udcff", "x.kicad_prl", ".history/x"])
+TREES = st.dictionaries(PATHS, ENTRIES, max_size=6)
+
+
+@given(TREES)
+def test_a_tree_does_not_differ_from_itself(tree: dict[str, Entry]) -> None:
+    assert Changes(tree, dict(tree)).all == ()
+
+
+@given(TREES, TREES)
+def test_changes_are_symmetric_but_for_added_and_deleted(
+    one: dict[str, Entry], two: dict[str, Entry]
+) -> None:
+    swap = {"added": "deleted", "deleted": "added"}
+    there = {(c.path, c.kind) for c in Changes(one, two).all}
+    back = {(c.path, swap.get(c.kind, c.kind)) for c in Changes(two, one).all}
+    assert there == back
+
+
+@given(TREES, TREES)
+def test_every_difference_is_a_change_and_nothing_else_is(
+    one: dict[str, Entry], two: dict[str, Entry]
+) -> None:
+    side = {"x.kicad_prl", ".history/x"}
+    changed = {change.path for change in Changes(one, two).all}
+    for path in one.keys() | two.keys():
+        before, after = one.get(path), two.get(path)
+        both_links = before and after and before.kind == after.kind == "symlink"
+        same = before == after or bool(both_links and before.data == after.data)  # type: ignore[union-attr]
+        assert (path in changed) is (not same and path not in side)
+
+
+@given(TREES, TREES)
+def test_ignoring_everything_leaves_nothing(one: dict[str, Entry], two: dict[str, Entry]) -> None:
+    assert Changes(one, two, ["**"]).all == ()
+
+
+def test_changes_are_sorted_by_path_bytes() -> None:
+    """Sorting by code point puts U+FFFF before a byte that is not UTF-8 in one locale and after in another."""
+    paths = ["b", "a/b", "a", "\udcff", "ü", "\U0001f600"]
+    found = [change.path for change in Changes({}, {path: Entry(b"") for path in paths}).all]
+    assert found == sorted(paths, key=lambda path: path.encode("utf-8", "surrogateescape"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        (None, Entry(b""), "added"),
+        (Entry(b""), None, "deleted"),
+        (Entry(b"a"), Entry(b"b"), "changed"),
+        (Entry(b"a"), Entry(b"b", 0o755), "changed"),
+        (Entry(b"a"), Entry(b"a", 0o755), "mode"),
+        (Entry(b"a"), Entry(b"a", 0o644, "symlink"), "kind"),
+        (Entry(b"a", 0o777, "symlink"), Entry(b"a", 0o755, "symlink"), None),
+        (None, None, None),
+    ],
+)
+def test_compare(before: Entry | None, after: Entry | None, kind: str | None) -> None:
+    assert compare(before, after) == kind
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"), [(b"", 0), (b"a", 1), (b"a\n", 1), (b"a\nb", 2), (b"\n", 1), (b"\r", 1)]
+)
+def test_line_count(data: bytes, lines: int) -> None:
+    """``splitlines`` also breaks at carriage returns and form feeds; git does not."""
+    assert line_count(data) == lines
+
+
+TEXTS = st.lists(st.sampled_from([b"a\n", b"b\n", b"\0\n", b"a\r\n", b"\n"]), max_size=12).map(b"".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS, TEXTS, st.sampled_from([b"", b"a", b"\xff"]))
+def test_lines_are_the_fewest_that_an_edit_needs(before: bytes, after: bytes, tail: bytes) -> None:
+    """The count is that of a longest common subsequence, computed here the slow way."""
+    after += tail
+    count = count_lines(before, after)
+    one, two = _lines(before), _lines(after)
+    common = _longest_common(one, two)
+    assert (count.added, count.deleted) == (len(two) - common, len(one) - common)
+    assert count.baseline == len(one)
+    assert fewest_changes(before, after) <= count.added + count.deleted
+
+
+def _lines(data: bytes) -> list[bytes]:
+    *lines, last = data.split(b"\n")
+    return [line + b"\n" for line in lines] + ([last] if last else [])
+
+
+def _longest_common(one: list[bytes], two: list[bytes]) -> int:
+    row = [0] * (len(two) + 1)
+    for a in one:
+        previous = 0
+        for j, b in enumerate(two, 1):
+            previous, row[j] = row[j], previous + 1 if a == b else max(row[j], row[j - 1])
+    return row[-1]
+
+
+@given(TEXTS, TEXTS)
+def test_the_lower_bound_is_symmetric_and_zero_only_for_a_reordering(before: bytes, after: bytes) -> None:
+    assert fewest_changes(before, after) == fewest_changes(after, before)
+    assert (fewest_changes(before, after) == 0) is (sorted(_lines(before)) == sorted(_lines(after)))
+
+
+def test_lines_do_not_depend_on_the_callers_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A naive grader inherits ``diff.algorithm``, attributes and external diffs from whoever runs it."""
+    (tmp_path / "config").write_text(
+        f"[diff]\nexternal = false\nnoprefix = true\n[core]\nattributesFile = {tmp_path}/attributes\nautocrlf = true\n"
+    )
+    (tmp_path / "attributes").write_text("* -diff binary\n")
+    for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"):
+        monkeypatch.setenv(name, str(tmp_path / "config"))
+    monkeypatch.setenv("GIT_EXTERNAL_DIFF", "false")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert count_lines(b"a\nb\n", b"a\r\nc\n") == LineCount(added=2, deleted=2, baseline=2)
+
+
+def test_a_temporary_folder_inside_a_repository_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git looks for a repository upwards: the attributes found there would make every file binary."""
+    (tmp_path / ".git" / "objects").mkdir(parents=True)
+    (tmp_path / ".git" / "refs").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / ".git" / "config").write_text("[core]\nrepositoryformatversion = 0\n")
+    (tmp_path / ".gitattributes").write_text("* binary\n")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert count_lines(b"a\n", b"b\n") == LineCount(added=1, deleted=1, baseline=1)
+
+
+def test_counting_ends_in_time() -> None:
+    """A shuffled file of many lines keeps a minimal diff busy for hours."""
+    lines = [b"%d\n" % (n * 7919 % 400_009) for n in range(400_000)]
+    started = time.monotonic()
+    with pytest.raises(Uncountable, match="more than"):
+        count_lines(b"".join(lines), b"".join(reversed(lines)), seconds=1)
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(("changed", "ratio", "holds"), [(7, 0.07, True), (8, 0.07, False), (0, 0.01, True)])
+def test_within_is_exact(changed: int, ratio: float, holds: bool) -> None:
+    assert LineCount(added=changed, deleted=0, baseline=100).within(ratio) is holds
+
+
+def test_printable_is_one_line_of_harmless_text() -> None:
+    assert printable("a\n\x1b[2J\udcff") == "a\\n\\x1b[2J\\xff"
+    assert printable("µ/x y") == "µ/x y"
+
+
+def test_difflib_is_not_minimal() -> None:
+    """Why git counts and not the standard library."""
+    before = [str(n % 3) for n in range(300)]
+    after = [line for n, line in enumerate(before) if n % 10]
+    opcodes = difflib.SequenceMatcher(None, before, after).get_opcodes()
+    naive = sum((b - a) + (d - c) for tag, a, b, c, d in opcodes if tag != "equal")
+    exact = count_lines("\n".join(before).encode(), "\n".join(after).encode())
+    assert exact.added + exact.deleted <= naive
+    assert os.environ.get("GIT_DIR") is None

@@ -1,0 +1,133 @@
+"""Fixtures from a mirror or from upstream: byte for byte or refused, the file named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.fixtures import MIRROR, check, sync
+from orchestrator.project import Project
+from schema.errors import FixtureError
+from schema.hashing import hash_folder, sha256, tree_hash
+from tests.unit.orchestrator.repos import Repo
+from tests.unit.samples import fixture
+
+FILES = {"hw/b.kicad_sch": b"(kicad_sch)\r\n", "hw/b.kicad_pro": b"{}"}
+
+
+class Checkout:
+    """A checkout with one fixture, its mirror and its upstream."""
+
+    def __init__(self, root: Path) -> None:
+        self.mirror = root / "mirror"
+        self.upstream = Repo(root / "upstream")
+        for path, data in FILES.items():
+            (self.tree / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.tree / path).write_bytes(data)
+            (self.upstream.root / Path(path).name).write_bytes(data)
+        commit = self.upstream.commit("other.txt", "x")
+        self.upstream.git("config", "uploadpack.allowAnySHA1InWant", "true")
+        base = fixture().to_json()
+        base |= {
+            "files": {path: sha256(data) for path, data in FILES.items()},
+            "sha256": tree_hash((path.encode(), data) for path, data in FILES.items()),
+        }
+        base["upstream"] |= {  # type: ignore[operator]
+            "commit": commit,
+            "paths": {path: Path(path).name for path in FILES},
+        }
+        self.folder = root / "checkout" / "fixtures" / "some-board"
+        self.folder.mkdir(parents=True)
+        (root / "checkout" / "tasks").mkdir()
+        self.write(base)
+        self.project = Project(root / "checkout")
+
+    @property
+    def tree(self) -> Path:
+        """The mirror's tree."""
+        return self.mirror / "some-board" / "tree"
+
+    def write(self, manifest: dict[str, object]) -> None:
+        """Write fixture.json."""
+        (self.folder / "fixture.json").write_text(json.dumps(manifest))
+
+    def use_upstream(self) -> None:
+        """Point the manifest at the local repository; the schema allows only https in committed ones."""
+        original = self.project.fixture
+        url = self.upstream.root.as_uri()
+
+        def local(name: str) -> object:
+            found = original(name)
+            return found.model_copy(update={"upstream": found.upstream.model_copy(update={"url": url})})
+
+        self.project.fixture = local  # type: ignore[assignment,method-assign]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    made = Checkout(tmp_path)
+    monkeypatch.setenv(MIRROR, str(made.mirror))
+    return made
+
+
+def test_a_mirror_gives_the_tree_and_a_second_call_does_nothing(checkout: Checkout) -> None:
+    assert "mirror" in sync(checkout.project, "some-board")
+    assert hash_folder(checkout.folder / "tree") == checkout.project.fixture("some-board").sha256
+    assert sync(checkout.project, "some-board") == "already here"
+
+
+def test_a_wrong_byte_is_refused_with_the_file_named_and_the_old_tree_kept(checkout: Checkout) -> None:
+    sync(checkout.project, "some-board")
+    (checkout.folder / "tree" / "hw" / "b.kicad_pro").write_bytes(b"local edit")
+    (checkout.tree / "hw" / "b.kicad_pro").write_bytes(b"{ }")
+    with pytest.raises(FixtureError, match=r"hw/b\.kicad_pro"):
+        sync(checkout.project, "some-board")
+    assert (checkout.folder / "tree" / "hw" / "b.kicad_pro").read_bytes() == b"local edit"
+
+
+def test_a_file_that_the_mirror_lacks_is_named(checkout: Checkout) -> None:
+    (checkout.tree / "hw" / "b.kicad_pro").unlink()
+    with pytest.raises(FixtureError, match=r"hw/b\.kicad_pro"):
+        sync(checkout.project, "some-board")
+
+
+def test_a_mirror_without_the_board_says_so(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MIRROR, str(checkout.folder))
+    with pytest.raises(FixtureError, match="has no some-board/tree"):
+        sync(checkout.project, "some-board")
+
+
+def test_git_gives_the_pinned_commits_bytes_even_when_upstream_moved_on(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(MIRROR)
+    checkout.upstream.commit("b.kicad_sch", "moved on")
+    checkout.use_upstream()
+    sync(checkout.project, "some-board")
+    assert (checkout.folder / "tree" / "hw" / "b.kicad_sch").read_bytes() == FILES["hw/b.kicad_sch"]
+
+
+def test_an_upstream_that_does_not_answer_is_one_line_with_what_to_do(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(MIRROR)
+    checkout.upstream.root.rename(checkout.upstream.root.with_name("gone"))
+    checkout.use_upstream()
+    with pytest.raises(FixtureError, match=MIRROR) as caught:
+        sync(checkout.project, "some-board")
+    assert "\n" not in str(caught.value)
+
+
+def test_check_lists_everything_that_is_wrong(checkout: Checkout) -> None:
+    manifest = json.loads((checkout.folder / "fixture.json").read_text())
+    manifest["upstream"]["license"] = "GPL-3.0-only"
+    checkout.write(manifest)
+    faults = "\n".join(check(checkout.project, "some-board"))
+    for expected in (
+        "README.md: missing",
+        "LICENSE: missing",
+        "GPL-3.0-only",
+        "tree: not here",
+        "no baseline",
+    ):
+        assert expected in faults

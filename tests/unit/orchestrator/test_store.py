@@ -1,0 +1,137 @@
+"""The evidence store: what goes in comes out, and nothing else passes for it."""
+
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grader.evidence import Entry, Tree
+from grader.store import describe, evidence_id
+from orchestrator.store import EvidenceWriter, hash_tree
+from schema.errors import CheckFailed
+from schema.hashing import git_blob_id
+from schema.run import EvidenceRef, History, RunFacts, RunId
+
+RUN = RunId(suite_version="1.0.0", task="some-task", model="solution:gold", agent="solution", repeat=1)
+
+
+def facts(**changes: object) -> RunFacts:
+    base = RunFacts(
+        run=RUN, attempt=1, baseline_commit="0" * 40, baseline_sha256="0" * 64, started_at="a", ended_at="b",
+        exit_code=0, evidence="kept", history=History(status="ok"),
+    )  # fmt: skip
+    return base.model_copy(update=changes)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> EvidenceWriter:
+    return EvidenceWriter(tmp_path / "with space" / "evidence.git")
+
+
+HARD: Tree = {
+    "plain": Entry(b"x"),
+    "empty": Entry(b""),
+    "bin": Entry(b"\0\r\n\xff" * 100, 0o755),
+    "setuid": Entry(b"s", 0o4755),
+    "link": Entry(b"../../etc/passwd", 0o777, "symlink"),
+    "sub/.git/config": Entry(b"[core]"),
+    ".gitmodules": Entry(b"[submodule]"),
+    "new\nline": Entry(b"1"),
+    '"quoted" -dash': Entry(b"2"),
+    "not utf8 \udcff\udcfe": Entry(b"3"),
+    "e\u0301": Entry(b"decomposed"),
+    "\u00e9": Entry(b"composed"),
+    "A": Entry(b"upper"),
+    "a": Entry(b"lower"),
+    "%41": Entry(b"percent"),
+}
+
+
+def test_hard_names_modes_and_links_come_back_as_they_were(writer: EvidenceWriter) -> None:
+    ref = writer.put_run(facts(), HARD, known=frozenset())
+    assert writer.reader.evidence(ref) == (facts(), HARD)
+
+
+def test_unchanged_files_are_named_not_sent(writer: EvidenceWriter) -> None:
+    base: Tree = {"board": Entry(b"B" * 100_000)}
+    digest = writer.put_tree(base)
+    ref = writer.put_run(
+        facts(), {**base, "new": Entry(b"n")}, known=frozenset([git_blob_id(b"B" * 100_000)])
+    )
+    assert writer.reader.tree(digest) == base
+    assert writer.reader.evidence(ref)[1]["board"] == base["board"]
+
+
+def test_the_same_tree_is_kept_once_under_its_tree_hash(writer: EvidenceWriter) -> None:
+    tree: Tree = {"a": Entry(b"1")}
+    assert writer.put_tree(tree) == writer.put_tree(tree) == hash_tree(tree)
+
+
+def test_the_evidence_id_survives_repacking(writer: EvidenceWriter) -> None:
+    ref = writer.put_run(facts(), HARD, known=frozenset())
+    subprocess.run(["git", "--git-dir", str(writer.path), "repack", "-qad"], check=True)
+    assert writer.reader.evidence(ref)[1] == HARD
+
+
+def test_other_facts_give_another_id(writer: EvidenceWriter) -> None:
+    one = writer.put_run(facts(), HARD, known=frozenset())
+    other = writer.put_run(facts(exit_code=1), HARD, known=frozenset())
+    assert one.id != other.id
+    with pytest.raises(CheckFailed, match="evidence id"):
+        writer.reader.evidence(EvidenceRef(id=one.id, ref=one.ref))
+
+
+def test_a_missing_ref_or_store_is_one_clear_line(writer: EvidenceWriter, tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match="refs/runs/none"):
+        writer.reader.evidence(EvidenceRef(id="0" * 64, ref="refs/runs/none"))
+    with pytest.raises(CheckFailed, match="no such evidence store"):
+        type(writer.reader)(tmp_path / "none").tree("0" * 64)
+
+
+def test_many_writers_at_once_lose_nothing(writer: EvidenceWriter) -> None:
+    runs = [facts(run=RUN.model_copy(update={"repeat": n})) for n in range(1, 13)]
+    with ThreadPoolExecutor(4) as pool:
+        refs = list(
+            pool.map(
+                lambda f: writer.put_run(f, {"n": Entry(str(f.run.repeat).encode())}, known=frozenset()), runs
+            )
+        )
+    for run, ref in zip(runs, refs, strict=True):
+        assert writer.reader.evidence(ref) == (run, {"n": Entry(str(run.run.repeat).encode())})
+
+
+names = st.lists(
+    st.binary(min_size=1, max_size=12).filter(lambda b: b"/" not in b and b"\0" not in b and b not in {b".", b".."}),
+    min_size=1, max_size=3,
+).map(lambda parts: b"/".join(parts).decode("utf-8", "surrogateescape"))  # fmt: skip
+
+
+def consistent(tree: dict[str, bytes]) -> bool:
+    """A file system holds no file whose name is another's folder."""
+    return not any(other != name and other.startswith(name + "/") for name in tree for other in tree)
+
+
+@given(st.dictionaries(names, st.binary(max_size=30), max_size=6).filter(consistent))
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_tree_comes_back(writer: EvidenceWriter, files: dict[str, bytes]) -> None:
+    tree: Tree = {name: Entry(data) for name, data in files.items()}
+    assert writer.reader.evidence(writer.put_run(facts(), tree, known=frozenset()))[1] == tree
+
+
+def test_the_manifest_lists_paths_in_byte_order() -> None:
+    assert [entry.path for entry in describe({"b": Entry(b""), "a/z": Entry(b""), "a-z": Entry(b"")})] == [
+        "a-z", "a/z", "b",
+    ]  # fmt: skip
+
+
+def test_the_id_is_a_digest_of_the_canonical_manifest(writer: EvidenceWriter) -> None:
+    ref = writer.put_run(facts(), {}, known=frozenset())
+    out = subprocess.run(
+        ["git", "--git-dir", str(writer.path), "show", f"{ref.ref}:manifest.json"], capture_output=True, check=True
+    )  # fmt: skip
+    from schema.run import Evidence
+
+    assert evidence_id(Evidence.model_validate_json(out.stdout)) == ref.id
