@@ -49,11 +49,9 @@ def docs_folder(baseline: Tree) -> str:
     except Unjudgeable:
         return DOCS
     folder = config.get("docs") if isinstance(config, dict) else None
-    return (
-        "/".join(part for part in folder.split("/") if part not in {"", "."})
-        if isinstance(folder, str)
-        else DOCS
-    )
+    if not isinstance(folder, str) or not folder.isprintable():
+        return DOCS
+    return "/".join(part for part in folder.split("/") if part not in {"", "."})
 
 
 def locate(doc: str, *, baseline: Tree, end: Tree) -> str | None:

@@ -154,12 +154,15 @@ def fixtures_measure(
     out = {}
     for name in names or project.fixture_ids():
         measured = fixtures.measure(project, engine, name)
-        out[name] = {key: measured[key] for key in ("kicadVersion", "counts", "scale")}
-        erc, drc = measured["counts"]["erc"], measured["counts"]["drc"] or {}
+        counts = measured.counts
+        out[name] = {"counts": counts.to_json(), "scale": measured.scale.to_json()}
+        drc = f"DRC {counts.drc.errors}/{counts.drc.warnings}" if counts.drc else "no board"
         screen.show(
-            f"{name}: KiCad {measured['kicadVersion']}, ERC {erc['errors']}/{erc['warnings']}, "
-            f"DRC {drc.get('errors', '-')}/{drc.get('warnings', '-')} (errors/warnings)"
+            f"{name}: KiCad {counts.kicad_version}, ERC {counts.erc.errors}/{counts.erc.warnings}, "
+            f"{drc} (errors/warnings)"
         )
+        if measured.escapes:
+            screen.say(f"{name}: {len(measured.escapes)} paths lead out of its tree: {measured.escapes[0]}")
         if write:
             for changed in fixtures.write_measured(project, name, measured):
                 screen.say(f"wrote {changed}")
@@ -171,12 +174,20 @@ def fixtures_measure(
 @app.command()
 def validate(names: Annotated[list[str] | None, typer.Argument()] = None, as_json: Json = False) -> None:
     """Check tasks, suites and fixtures against the schemas and against each other."""
-    from orchestrator.validate import validate_all
+    from orchestrator.engine import Engine
+    from orchestrator.validate import baseline_faults, static_faults
 
-    project = _project()
-    faults = validate_all(project, names or None)
-    count = len(names or project.task_ids())
-    _conclude(Screen(as_json=as_json), faults, f"{count} tasks are valid")
+    project, screen = _project(), Screen(as_json=as_json)
+    tasks = names or project.task_ids()
+    faults = static_faults(project, tasks)
+    if not faults:
+        try:
+            engine = Engine.connect()
+        except CopperbenchError:
+            screen.say("no engine answers: not checked against prepared baselines; run make setup")
+        else:
+            faults = baseline_faults(project, engine, tasks)
+    _conclude(screen, faults, f"{len(tasks)} tasks, {len(project.fixture_ids())} fixtures are valid")
 
 
 @app.command()

@@ -301,7 +301,12 @@ class Engine:
             log_config=docker.types.LogConfig(type="json-file", config={"max-size": "1m", "max-file": "1"}),
             mounts=[
                 docker.types.Mount(
-                    target=mount.target, source=mount.volume, type="volume", read_only=mount.read_only
+                    target=mount.target,
+                    source=mount.volume,
+                    type="volume",
+                    read_only=mount.read_only,
+                    # Else the engine gives an empty volume the owner of the image's folder, now and then.
+                    no_copy=True,
                 )
                 for mount in spec.mounts
             ],

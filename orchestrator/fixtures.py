@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tarfile
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import git
 
 from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE, LIMITS
 from orchestrator.project import Project, read_tree
-from orchestrator.sandbox import Sandbox, SandboxSpec, pack
+from orchestrator.sandbox import WORKSPACE, Sandbox, SandboxSpec, pack
 from schema.errors import CheckFailed, CopperbenchError, EnvironmentFault, FixtureError
-from schema.fixture import PERMITTED_LICENSES, RATIONALE_LICENSES, BaselineReport, Fixture, Violation
+from schema.fixture import (
+    PERMITTED_LICENSES,
+    RATIONALE_LICENSES,
+    BaselineCounts,
+    BaselineReport,
+    Fixture,
+    Scale,
+    Violation,
+)
 from schema.hashing import hash_folder, sha256, tree_hash
-from schema.jsonfile import pretty, read_model
+from schema.jsonfile import parse_json, pretty, read_model
 
 MIRROR = "COPPERBENCH_FIXTURE_MIRROR"
 MEASURE_SECONDS = 600
+MEASURED = ".measured.json"
 STRUCTURAL = frozenset({"duplicate_footprints", "extra_footprint", "missing_footprint"})
 """Parity findings that disqualify a board as a fixture."""
 
@@ -180,32 +189,43 @@ def _baseline_faults(fixture: Fixture, folder: Path, about: str) -> list[str]:
     return faults
 
 
-def measure(project: Project, engine: Engine, name: str) -> dict[str, Any]:
-    """Measure a fixture's scale and baseline in the grader's environment.
+@dataclass(frozen=True)
+class Measured:
+    """A fixture as the grader's environment sees it."""
 
-    Returns:
-        ``{"kicadVersion", "major", "counts": BaselineCounts, "scale": Scale, "erc": […], "drc": […]}`` with
-        findings as :class:`schema.fixture.Violation`.
+    counts: BaselineCounts
+    scale: Scale
+    reports: dict[Literal["erc", "drc"], list[Violation]]
+    escapes: list[str]
+    """Paths in the design that lead out of its tree, such as models of a library that is not there."""
+
+    @property
+    def major(self) -> str:
+        """kicad-cli's major version: baselines are kept per major."""
+        return self.counts.kicad_version.split(".")[0]
+
+
+def artifact_options(fixture: Fixture) -> list[str]:
+    """A fixture's design files as options of the grader's own commands."""
+    artifacts = fixture.artifacts
+    roles = (("schematic", artifacts.schematic), ("board", artifacts.board), ("project", artifacts.project))
+    return [f"--{role}={path}" for role, path in roles if path is not None]
+
+
+def measure(project: Project, engine: Engine, name: str) -> Measured:
+    """Measure a fixture's scale and baseline in the grader's environment.
 
     Raises:
         EnvironmentFault: kicad-cli cannot read it.
     """
-    fixture = project.fixture(name)
-    tree = dict(read_tree(project.fixture_tree(name)))
-    artifacts = json.dumps(fixture.artifacts.to_json())
-    out = "/workspace/.measured.json"
+    # Through a file: what a container prints is bounded by its log.
+    script = f'exec python3 -m grader.kicad measure {WORKSPACE} "$@" >{WORKSPACE}/{MEASURED}'
     spec = SandboxSpec(
         name=f"copperbench-measure-{sha256(f'{project.root}|{name}'.encode())[:16]}",
         image=IMAGE,
-        command=[
-            "sh",
-            "-c",
-            f'exec python3 -m grader.kicad measure /workspace --artifacts "$1" >{out}',
-            "sh",
-            artifacts,
-        ],
+        command=["sh", "-c", script, "sh", *artifact_options(project.fixture(name))],
         wall_seconds=MEASURE_SECONDS,
-        workspace=pack(tree),
+        workspace=pack(read_tree(project.fixture_tree(name))),
         environment={"HOME": "/tmp"},  # noqa: S108  # in the container
         labels={"role": "measure", "fixture": name},
         limits=LIMITS,
@@ -219,52 +239,55 @@ def measure(project: Project, engine: Engine, name: str) -> dict[str, Any]:
             )
         archive = b"".join(sandbox.archive())
     with tarfile.open(fileobj=BytesIO(archive)) as tar:
-        stream = tar.extractfile("workspace/.measured.json")
-        measured: dict[str, Any] = json.loads(stream.read() if stream else b"{}")
-    return measured
+        stream = tar.extractfile(f"workspace/{MEASURED}")
+        answer = parse_json(stream.read() if stream else b"", f"measurement of {name}")
+    return Measured(
+        counts=BaselineCounts.model_validate(answer["counts"]),
+        scale=Scale.model_validate(answer["scale"]),
+        reports={
+            "erc": [Violation.model_validate(item) for item in answer["erc"]],
+            "drc": [Violation.model_validate(item) for item in answer["drc"]],
+        },
+        escapes=answer["escapes"],
+    )
 
 
-def write_measured(project: Project, name: str, measured: Mapping[str, Any]) -> list[str]:
+def write_measured(project: Project, name: str, measured: Measured) -> list[str]:
     """Write a measurement into the fixture's manifest and baseline reports; returns the files changed."""
     folder = project.root / "fixtures" / name
-    changed = []
-    manifest_path = folder / "fixture.json"
-    manifest = json.loads(manifest_path.read_text("utf-8"))
-    manifest["scale"] = measured["scale"]
-    manifest.setdefault("baseline", {})[measured["major"]] = measured["counts"]
-    changed += _write(manifest_path, pretty(manifest))
-    for source in ("erc", "drc"):
+    fixture = project.fixture(name)
+    baseline = {**fixture.baseline, measured.major: measured.counts}
+    updated = fixture.model_copy(update={"scale": measured.scale, "baseline": baseline})
+    changed = _write(folder / "fixture.json", pretty(updated.to_json()))
+    for source, findings in measured.reports.items():
         path = folder / "baseline" / f"{source}.json"
         kicad = read_model(path, BaselineReport).kicad if path.is_file() else {}
-        findings = [Violation.model_validate(item) for item in measured[source]]
-        report = BaselineReport(kicad={**kicad, measured["major"]: findings})
+        report = BaselineReport(kicad={**kicad, measured.major: findings})
         changed += _write(path, pretty(report.to_json()))
     return changed
 
 
-def compare_measured(project: Project, name: str, measured: Mapping[str, Any]) -> None:
+def compare_measured(project: Project, name: str, measured: Measured) -> None:
     """Fail when the committed baseline is not what this environment measures.
 
     Raises:
-        CheckFailed: counts or findings differ.
+        CheckFailed: counts, scale or findings differ.
     """
     fixture = project.fixture(name)
-    committed = fixture.baseline.get(measured["major"])
-    if committed is None or committed.to_json() != measured["counts"]:
+    folder = f"fixtures/{name}"
+    wrong = []
+    if fixture.baseline.get(measured.major) != measured.counts or fixture.scale != measured.scale:
+        wrong.append(f"{folder}/fixture.json")
+    for source, findings in measured.reports.items():
+        path = project.root / folder / "baseline" / f"{source}.json"
+        if not path.is_file() or read_model(path, BaselineReport).kicad.get(measured.major) != findings:
+            wrong.append(f"{folder}/baseline/{source}.json")
+    if wrong:
         raise CheckFailed(
-            "the committed counts are not what this environment measures",
-            about=f"fixtures/{name}/fixture.json",
+            "not what this environment measures",
+            about=", ".join(wrong),
             fix=f"look why, then copperbench fixtures measure {name} --write",
         )
-    for source in ("erc", "drc"):
-        path = project.root / "fixtures" / name / "baseline" / f"{source}.json"
-        findings = [v.to_json() for v in read_model(path, BaselineReport).kicad[measured["major"]]]
-        if findings != measured[source]:
-            raise CheckFailed(
-                "the committed findings are not what this environment measures",
-                about=str(path.relative_to(project.root)),
-                fix=f"look why, then copperbench fixtures measure {name} --write",
-            )
 
 
 def _write(path: Path, text: str) -> list[str]:

@@ -24,6 +24,7 @@ from orchestrator.store import EvidenceWriter
 from orchestrator.workspace import Baseline, Baselines, load_pristine
 from schema import SCHEMA_VERSION
 from schema.agent import Agent, Provider
+from schema.credentials import matching_patterns
 from schema.errors import EngineError, Interrupted
 from schema.hashing import sha256
 from schema.record import Cost, Record, Stamp
@@ -125,6 +126,7 @@ class Runner:
             clock.lap()
             collected = self._collect(sandbox, job)
             gather = clock.lap()
+            self._keep_log(job.run, attempt, sandbox)
         return Observed(
             ended=ended,
             collected=collected,
@@ -160,6 +162,15 @@ class Runner:
         with closing(sandbox.archive()) as stream:
             return collect(stream, baseline=job.baseline.tree, known=job.baseline.known, budget=Budget())
 
+    def _keep_log(self, run: RunId, attempt: int, sandbox: Sandbox) -> None:
+        """What the container printed, for whoever builds the agent: local, never evidence, never a result."""
+        text = "\n".join(sandbox.output())
+        if any(matching_patterns(text.encode())):
+            text = "withheld: it holds a credential\n"
+        folder = self.project.cache / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{run.ref.replace('/', ' ')} a{attempt}.txt").write_text(text, "utf-8")
+
     # --- store, grade, record
 
     def _judge(
@@ -170,8 +181,8 @@ class Runner:
         end = observed.collected.entries
         evidence: EvidenceRef | None = None
         if facts.evidence == "kept":
-            self.store.put_tree(job.pristine)
-            self.store.put_tree(job.baseline.tree)
+            self.store.put_tree(job.pristine, job.loaded.fixture.sha256)
+            self.store.put_tree(job.baseline.tree, job.baseline.facts.tree_sha256)
             evidence = self.store.put_run(facts, end, known=frozenset(job.baseline.known))
         store = clock.lap()
         graded = self.pool.grade(

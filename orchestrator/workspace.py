@@ -82,7 +82,12 @@ class Baselines:
             wall_seconds=SECONDS,
             workspace=pack(pristine),
             inputs=pack(_inputs(loaded)),
-            environment={"HOME": "/tmp", "PYTHONPATH": "/opt/copperbench"},  # noqa: S108  # in the container
+            environment={
+                "HOME": "/tmp",  # noqa: S108  # in the container
+                "PYTHONPATH": "/opt/copperbench",
+                # The workspace is the working folder: a fixture's json.py must not stand in for Python's.
+                "PYTHONSAFEPATH": "1",
+            },
             labels={"role": "prep", "task": loaded.task.id},
             limits=LIMITS,
         )

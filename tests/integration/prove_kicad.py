@@ -64,13 +64,16 @@ check gerbers kicad-cli pcb export gerbers -o . "$project.kicad_pcb"
 check drill kicad-cli pcb export drill -o ./ "$project.kicad_pcb"
 check step kicad-cli pcb export step -o board.step "$project.kicad_pcb"
 render() { kicad-cli pcb render -w 480 -h 360 "$@" -o board.png "$project.kicad_pcb"; }
+# Flat first: kicad-cli saves the quality it was called with as the user's settings.
 for side in top bottom; do
-    check render-$side render --quality high --side $side
     i=0
     while [ $i -lt "$renders" ]; do
         check flat-$side-$i render --quality user --side $side
         i=$((i + 1))
     done
+done
+for side in top bottom; do
+    check render-$side render --quality high --side $side
 done
 """
 

@@ -78,14 +78,18 @@ class FakeNetlist:
 
 
 def netlist(
-    nets: Mapping[str, Sequence[str]], *, pins: Mapping[str, str] | None = None, **parts: str
+    nets: Mapping[str, Sequence[str]],
+    parts: Mapping[str, str] | None = None,
+    *,
+    pins: Mapping[str, str] | None = None,
 ) -> FakeNetlist:
     """A netlist from net → ``REF.PIN`` list, and reference → value; other references get defaults."""
     connected = {net: frozenset(_split(pin) for pin in members) for net, members in nets.items()}
+    values = parts or {}
     references = {refdes for members in connected.values() for refdes, _ in members}
     return FakeNetlist(
         nets=connected,
-        components={ref: FakeComponent(parts.get(ref, "10k")) for ref in sorted(references | parts.keys())},
+        components={ref: FakeComponent(values.get(ref, "10k")) for ref in sorted(references | values.keys())},
         pin_names={_split(pin): name for pin, name in (pins or {}).items()},
     )
 
@@ -150,7 +154,7 @@ class FakeDesign:
             raise self.given_drc
         return self.given_drc.without_excluded() if exclusions else self.given_drc
 
-    def unchanged(self, kind: str) -> bool:
+    def unchanged(self, kind: str) -> bool:  # noqa: ARG002  # the seam
         """Whether the report can only be the fixture's."""
         return self.same_files
 
@@ -187,7 +191,7 @@ AGENT = Agent(
         always=[".copperhead/runs/**", ".copperhead/llm-cache/**"],
         committed=["openspec/**", "docs/CHANGELOG.md", "docs/DECISIONS.md", ".gitignore"],
     ),
-    exit_codes={"0": "done", "2": "flagged"},  # type: ignore[dict-item]  # pydantic turns texts into exit paths
+    exit_codes={"0": "done", "2": "flagged"},
     protocol="openai-chat",
 )
 

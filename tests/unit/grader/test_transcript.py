@@ -33,8 +33,8 @@ TOOL = event("tool", name="x", args={}, result="")
 REOPENED = event("deferred-affects-reopened", reopened=[])
 
 
-def read(data: bytes | Entry, mode: Mode = Mode.DO, **more: bytes) -> Transcript:
-    return read_transcript(AGENT, mode, baseline={}, end=tree({TRANSCRIPT: data, **more}))
+def read(data: bytes | Entry, more: dict[str, bytes] | None = None, mode: Mode = Mode.DO) -> Transcript:
+    return read_transcript(AGENT, mode, baseline={}, end=tree({TRANSCRIPT: data, **(more or {})}))
 
 
 def kinds(read_: Transcript) -> list[str]:
@@ -133,12 +133,12 @@ def test_what_an_honest_run_cannot_leave_is_named(data: bytes | Entry, kind: str
 def test_a_second_run_directory_is_tampering() -> None:
     """A naive grader takes the newest directory, which the model made up."""
     other = TRANSCRIPT.replace("2026", "2027")
-    assert kinds(read(transcript(), **{other: transcript("refused")})) == ["several-run-directories"]
-    assert kinds(read(transcript(), **{other.replace("transcript.jsonl", "notes.md"): b""})) == [
+    assert kinds(read(transcript(), {other: transcript("refused")})) == ["several-run-directories"]
+    assert kinds(read(transcript(), {other.replace("transcript.jsonl", "notes.md"): b""})) == [
         "several-run-directories"
     ]
-    assert kinds(read(transcript(), Mode.SYNC, **{other: transcript()})) == ["several-run-directories"]
-    assert kinds(read(transcript(), Mode.CREATE, **{other: transcript()})) == []
+    assert kinds(read(transcript(), {other: transcript()}, Mode.SYNC)) == ["several-run-directories"]
+    assert kinds(read(transcript(), {other: transcript()}, Mode.CREATE)) == []
 
 
 def test_files_beside_the_runs_are_no_run() -> None:
@@ -147,7 +147,7 @@ def test_files_beside_the_runs_are_no_run() -> None:
         f"{TRANSCRIPT}.bak": b"",
         "docs/runs/x/transcript.jsonl": b"",
     }
-    assert kinds(read(transcript(), **beside)) == []
+    assert kinds(read(transcript(), beside)) == []
 
 
 def test_runs_of_the_baseline_belong_to_no_run() -> None:
@@ -234,7 +234,7 @@ LINES = st.one_of(
 @settings(max_examples=300)
 @given(st.lists(LINES, max_size=6).map(b"".join), st.sampled_from(list(Mode)))
 def test_reading_never_raises(data: bytes, mode: Mode) -> None:
-    found = read(data, mode)
+    found = read(data, mode=mode)
     if found.end is not None:
         types = [item.type for item in found.events]
         assert found.tampering == ()

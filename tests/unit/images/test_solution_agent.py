@@ -244,6 +244,8 @@ def test_the_same_solution_gives_the_same_commit(tmp_path: Path) -> None:
         desk.solution |= {"edits": [_edit()], "bookkeeping": True, "commits": 2}
         desk.done()
         heads.append(desk.git("rev-parse", "HEAD"))
+        # Two runs within a second would agree on the clock, too.
+        assert set(desk.git("log", "-2", "--format=%as %cs").splitlines()) == {"2026-01-02 2026-01-02"}
     assert heads[0] == heads[1]
 
 

@@ -15,7 +15,7 @@ UNREADABLE = Unjudgeable("demo.kicad_sch: truncated")
 
 
 def design(nets: dict[str, list[str]], *labels: str, **parts: str) -> FakeDesign:
-    return FakeDesign(netlist(nets, **parts), frozenset(labels))
+    return FakeDesign(netlist(nets, parts), frozenset(labels))
 
 
 LOCAL = design({"/DATA": ["MK1.1", "J1.5"], "GND": ["J1.1"]}, "DATA", "GND")
@@ -305,7 +305,7 @@ def test_doc_is_found_from_the_root_or_under_the_configured_folder() -> None:
 
 
 def test_doc_is_not_shadowed_by_a_new_file_at_the_root() -> None:
-    """The agent leaves docs/SPEC.md as it is and writes the right answer to SPEC.md: a naive grader reads it."""
+    """The agent leaves docs/SPEC.md alone and writes the answer to SPEC.md: a naive grader reads that."""
     before = tree({"docs/SPEC.md": "25 uA"})
     after = {**before, **tree({"SPEC.md": "30 uA"})}
     assert not contains("SPEC.md", "30 uA", baseline=before, end=after)
@@ -349,7 +349,7 @@ def test_doc_contains_sees_line_ends_alike() -> None:
 
 # --- drift ----------------------------------------------------------------------------------------------
 
-BOM = "| Refdes | Value | Footprint | MPN | Rationale |\n|---|---|---|---|---|\n| R1 | 10 k | lib:R_0402 | X | y |\n"
+BOM = "| Refdes | Value | Footprint | MPN | Why |\n|---|---|---|---|---|\n| R1 | 10 k | lib:R_0402 | X | |\n"
 PINS = "| Refdes | Pin | Name | Net | Notes |\n|---|---|---|---|---|\n| R1 | 1 | ~ | DATA | |\n"
 AGREES = design({"/DATA": ["R1.1"], "GND": ["R1.2"]}, R1="10k")
 

@@ -89,7 +89,7 @@ def test_no_new_violations_at_kicads_stop_only_for_an_unchanged_design(same: boo
 
 
 def test_exclusions_count_against_a_baseline_and_not_against_clean() -> None:
-    """An exclusion's key holds positions, so a move of 0.01 mm loses it: a naive grader sees a new finding."""
+    """A move of 0.01 mm loses an exclusion, whose key holds positions: a naive grader sees a new finding."""
     excluded = FakeDesign(given_erc=FakeReport((ERROR,), excluded=(ERROR,)))
     assert outcome_of(assertion("erc_clean"), excluded).passed
     assert outcome_of(assertion("erc_no_new_violations"), excluded, erc_baseline=recorded(ERROR)).passed
@@ -122,11 +122,14 @@ CONFIG = {".copperhead/config.json": json.dumps({"docs": "docs/", "budgets": {"s
 
 
 def clean(
-    registry: Any = REGISTRY, *, before: Any = REGISTRY, design: FakeDesign | None = None, **more: Any
+    registry: Any = REGISTRY,
+    before: Any = REGISTRY,
+    design: FakeDesign | None = None,
+    more: dict[str, str] | None = None,
 ) -> bool:
     def files(entries: Any) -> dict[str, Entry]:
         text = {} if entries is None else {".copperhead/constraints.json": json.dumps(entries)}
-        return tree({**DOCS, **CONFIG, **text, **more})
+        return tree({**DOCS, **CONFIG, **text, **(more or {})})
 
     return outcome_of(
         assertion("check_clean"), design or FakeDesign(WIRED), baseline=files(before), end=files(registry)
@@ -151,7 +154,7 @@ def test_check_clean_fails_for_any_finding(design: FakeDesign) -> None:
 
 def test_check_clean_fails_for_drift() -> None:
     """A naive grader asks KiCad only."""
-    assert not clean(**{"docs/PINOUT.md": "nothing"})
+    assert not clean(more={"docs/PINOUT.md": "nothing"})
 
 
 def test_check_clean_without_a_board_asks_for_no_drc() -> None:

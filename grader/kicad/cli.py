@@ -1,0 +1,252 @@
+"""The one place that runs kicad-cli: on its own copy of one tree, in its own home, under caps (Standard §4).
+
+kicad-cli answers wrongly with exit code 0 when the project folder or the home is not writable, when the
+global library tables are missing, or when an earlier call left state behind. So every call gets a fresh
+folder with a copy of the files it may read, a fresh home with empty global tables, and a fresh output path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from grader.kicad.cache import Cache, MemoryCache
+from grader.kicad.errors import ToolUnavailable, Unjudgeable
+
+Job = Literal["netlist", "erc", "drc"]
+
+_ARGUMENTS: Mapping[Job, tuple[str, ...]] = {
+    "netlist": ("sch", "export", "netlist", "--format", "kicadsexpr"),
+    "erc": ("sch", "erc", "--format", "json", "--severity-all"),
+    "drc": ("pcb", "drc", "--format", "json", "--severity-all", "--schematic-parity"),
+}
+_SUFFIX: Mapping[Job, str] = {"netlist": "net", "erc": "json", "drc": "json"}
+
+TABLES: Mapping[str, bytes] = {
+    "sym-lib-table": b"(sym_lib_table\n  (version 7)\n)\n",
+    "fp-lib-table": b"(fp_lib_table\n  (version 7)\n)\n",
+    "design-block-lib-table": b"(design_block_lib_table\n  (version 7)\n)\n",
+}
+"""Global library tables of the home: there, and empty. Without them results depend on what ran before."""
+
+_SCHEMATIC = (".kicad_sch", ".kicad_sym", ".kicad_pro", ".kicad_wks", ".kicad_mod", "-lib-table")
+_READS: Mapping[Job, tuple[str, ...]] = {
+    "netlist": _SCHEMATIC,
+    "erc": _SCHEMATIC,
+    "drc": (*_SCHEMATIC, ".kicad_pcb", ".kicad_dru"),
+}
+"""Ends of the names of the files that can change a result; no other is copied or hashed."""
+
+_SHELL = 'ulimit -c 0 -f "$1"; ulimit -v "$2"; ulimit -n "$3"; ulimit -p "$4" 2>/dev/null; shift 4; exec "$@"'
+"""A shell sets the limits and becomes kicad-cli: Python between fork and exec is unsafe with threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What one call may use."""
+
+    wall_seconds: float = 300
+    """A 70 MB board's DRC takes up to 170 s."""
+    memory_bytes: int = 8 * 1024**3
+    """Address space, not resident memory; the container caps the latter."""
+    file_bytes: int = 512 * 1024**2
+    """Largest file it may write."""
+    open_files: int = 512
+    processes: int = 4096
+    """Of the user id, in all containers: only a net, the container's pids limit is what holds."""
+    message_bytes: int = 64 * 1024
+    """Of standard output and error together that is read."""
+
+
+class KicadCli:
+    """Runs kicad-cli; results are cached by content."""
+
+    def __init__(
+        self,
+        *,
+        executable: str = "kicad-cli",
+        cache: Cache | None = None,
+        caps: Caps | None = None,
+        scratch: Path | None = None,
+        wrapper: tuple[str, ...] = (),
+    ) -> None:
+        """
+        Args:
+            executable: name or path of the program.
+            cache: where results are kept; in memory when None.
+            caps: limits of one call.
+            scratch: folder for copies (needs room for one tree); the system's temporary folder when None.
+            wrapper: command put before the program, such as a jail; it gets the call's folder in
+                ``COPPERBENCH_JAIL``.
+        """
+        self._executable = executable
+        self._cache = cache if cache is not None else MemoryCache()
+        self._caps = caps or Caps()
+        self._scratch = scratch
+        self._wrapper = wrapper
+        self.seconds = 0.0
+        """Wall time spent inside kicad-cli so far."""
+        self.runs = 0
+        """Calls that were not answered from the cache."""
+
+    @cached_property
+    def version(self) -> str:
+        """Such as ``9.0.2``.
+
+        Raises:
+            ToolUnavailable: the program is missing or does not run.
+        """
+        with self._folder() as folder:
+            code, said = self._execute(Path(folder), (self._executable, "version"))
+        lines = said.split()
+        if code != 0 or not lines or not lines[-1][:1].isdigit():
+            raise ToolUnavailable(f"{self._executable} version: exit {code}, {said[:200]!r}")
+        return lines[-1]
+
+    @property
+    def major(self) -> str:
+        """Such as ``9``: baselines and records are kept per major."""
+        return self.version.split(".")[0]
+
+    def inputs(self, job: Job, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Those of a tree's files that kicad-cli may read for a job."""
+        return {path: data for path, data in files.items() if path.endswith(_READS[job])}
+
+    def digest(self, job: Job, target: str, files: Mapping[str, bytes]) -> str:
+        """SHA-256 over everything a result depends on: command, version, tables, target and files."""
+        digest = hashlib.sha256()
+        parts = [self.version.encode(), *map(str.encode, _ARGUMENTS[job]), os.fsencode(target)]
+        for name, table in TABLES.items():
+            parts += [name.encode(), table]
+        for path, data in sorted(self.inputs(job, files).items(), key=lambda item: os.fsencode(item[0])):
+            parts += [os.fsencode(path), hashlib.sha256(data).digest()]
+        for part in parts:
+            digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.hexdigest()
+
+    def run(self, job: Job, target: str, files: Mapping[str, bytes]) -> bytes:
+        """Run one job on ``target`` within a copy of ``files`` and return the output file.
+
+        Args:
+            job: which command.
+            target: path in ``files`` of the schematic or board.
+            files: tree-relative path → content; only what the job may read is copied.
+
+        Raises:
+            Unjudgeable: kicad-cli could not load the design, crashed, hung, or left no output.
+            ToolUnavailable: kicad-cli itself does not run.
+        """
+        if target not in files:
+            raise Unjudgeable(f"{target}: missing")
+        key = self.digest(job, target, files)
+        if (known := self._cache.get(key)) is not None:
+            return known
+        with self._folder() as name:
+            result = self._fresh(Path(name), job, target, self.inputs(job, files))
+        self._cache.put(key, result)
+        return result
+
+    def _fresh(self, folder: Path, job: Job, target: str, files: Mapping[str, bytes]) -> bytes:
+        tree, out = folder / "tree", folder / "out"
+        out.mkdir()
+        for path, data in files.items():
+            _write(tree, path, data)
+        output = out / f"result.{_SUFFIX[job]}"
+        command = (self._executable, *_ARGUMENTS[job], "--output", str(output), str(tree / target))
+        code, said = self._execute(folder, command, cwd=(tree / target).parent)
+        what = f"kicad-cli {job} on {target}"
+        if code != 0:
+            raise Unjudgeable(f"{what}: exit {code}: {said.strip()[-300:] or 'no message'}")
+        try:
+            return output.read_bytes()
+        except OSError:
+            raise Unjudgeable(f"{what}: exit 0 but no output: {said.strip()[-300:]}") from None
+
+    def _execute(self, folder: Path, command: tuple[str, ...], cwd: Path | None = None) -> tuple[int, str]:
+        """Run a command in its own session; at the wall its whole process group is killed."""
+        caps, home, messages = self._caps, folder / "home", folder / "messages"
+        self._furnish(home)
+        temporary = folder / "tmp"
+        temporary.mkdir()
+        limits = (caps.file_bytes // 512, caps.memory_bytes // 1024, caps.open_files, caps.processes)
+        argv = ("/bin/sh", "-c", _SHELL, "sh", *map(str, limits), *self._wrapper, *command)
+        environment = {
+            "HOME": str(home),
+            "TMPDIR": str(temporary),
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "LANG": "C.UTF-8",
+            "COPPERBENCH_JAIL": str(folder),
+        }
+        started = time.monotonic()
+        self.runs += 1
+        with messages.open("wb") as sink:
+            process = subprocess.Popen(
+                argv,
+                cwd=cwd or folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                close_fds=True,
+            )
+            try:
+                code = process.wait(timeout=caps.wall_seconds)
+            except subprocess.TimeoutExpired:
+                raise Unjudgeable(f"{' '.join(command[:3])}: killed after {caps.wall_seconds:g} s") from None
+            finally:
+                # Also after a normal end: a child left behind must not outlive the call.
+                _kill_group(process)
+                self.seconds += time.monotonic() - started
+        with messages.open("rb") as said:
+            size = said.seek(0, os.SEEK_END)
+            said.seek(max(0, size - caps.message_bytes))
+            text = said.read(caps.message_bytes).decode("utf-8", "replace")
+        if code == 127 or (code == 126 and not text):
+            raise ToolUnavailable(f"{command[0]}: cannot be run: {text.strip()[-200:]}")
+        return code, text
+
+    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+        return tempfile.TemporaryDirectory(dir=self._scratch, prefix="kicad-", ignore_cleanup_errors=True)
+
+    def _furnish(self, home: Path) -> None:
+        home.mkdir()
+        if "version" in self.__dict__:
+            config = home / ".config" / "kicad" / f"{self.major}.0"
+            config.mkdir(parents=True)
+            for name, table in TABLES.items():
+                (config / name).write_bytes(table)
+
+
+def _write(root: Path, path: str, data: bytes) -> None:
+    parts = path.split("/")
+    if any(part in {"", ".", ".."} for part in parts):
+        raise Unjudgeable(f"{path!r}: not a path inside the tree")
+    file = root.joinpath(*parts)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    except OSError as error:
+        raise Unjudgeable(f"{path!r}: cannot be copied ({error.strerror})") from None
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def available(executable: str = "kicad-cli") -> bool:
+    """Whether kicad-cli is installed here."""
+    return shutil.which(executable) is not None

@@ -1,0 +1,283 @@
+"""One tree's design as KiCad reads it; every answer is computed once, when asked for (Standard §4)."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal
+
+from grader.evidence import Tree
+from grader.kicad import paths, project, reports, rules
+from grader.kicad.affected import BoardNets, SchematicNets
+from grader.kicad.board import Board, read_board
+from grader.kicad.cli import Job, KicadCli
+from grader.kicad.errors import Unjudgeable
+from grader.kicad.netlist import Netlist, read_netlist
+from grader.kicad.reports import Finding, Report
+from grader.kicad.schematic import Hierarchy, net_texts, read_hierarchy
+from grader.kicad.sexpr import parse
+from grader.kicad.violations import ANEW
+from schema.fixture import Artifacts, Violation
+
+Settings = dict[str, Any]
+
+
+class Design:
+    """What KiCad and our own readers find in one tree, under the rules of the pristine one."""
+
+    def __init__(self, tree: Tree, *, artifacts: Artifacts, pristine: Tree, cli: KicadCli) -> None:
+        """
+        Args:
+            tree: the tree to judge.
+            artifacts: paths of schematic, board and project in it.
+            pristine: the fixture as pinned; severities, exclusions and design rules are taken from it.
+            cli: runs kicad-cli.
+        """
+        self._tree = tree
+        self._artifacts = artifacts
+        self._pristine = pristine
+        self._cli = cli
+        self._reports: dict[tuple[str, bool], Report | Unjudgeable] = {}
+
+    @cached_property
+    def netlist(self) -> Netlist:
+        """Nets and components as ``kicad-cli sch export netlist`` gives them.
+
+        Raises:
+            Unjudgeable: a file is missing or unreadable, or kicad-cli fails on it.
+        """
+        target = self._artifacts.schematic
+        _ = self.hierarchy
+        return read_netlist(self._run("netlist", target, self._files(self._pinned())), f"netlist of {target}")
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The schematic's files and sheet instances, by our own reader.
+
+        Raises:
+            Unjudgeable: a file is missing, unreadable, leaves the tree or includes itself.
+        """
+        return read_hierarchy(self._tree, self._artifacts.schematic)
+
+    @cached_property
+    def board(self) -> Board:
+        """The board, by our own reader.
+
+        Raises:
+            Unjudgeable: there is none, or it is unreadable.
+        """
+        path = self._artifacts.board
+        if path is None:
+            raise Unjudgeable("the fixture has no board")
+        return read_board(self._file(path), path)
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """Every net-naming text of every reachable sheet, ``{slash}`` decoded, buses expanded.
+
+        Raises:
+            Unjudgeable: a sheet cannot be read, or a label holds an undefined variable.
+        """
+        return net_texts(self.hierarchy, paths.text_variables(self._project()))
+
+    def erc(self, *, exclusions: bool = False) -> Report:
+        """ERC under the pristine rules.
+
+        Args:
+            exclusions: False lists excluded findings like any other, which is how reports are compared with
+                a baseline; True leaves out what the pristine project excludes, which is what "clean" means.
+
+        Raises:
+            Unjudgeable: see :attr:`netlist`.
+        """
+        return self._once("erc", exclusions, self._erc)
+
+    def drc(self, *, exclusions: bool = False) -> Report:
+        """DRC with unconnected items and schematic parity, under the pristine rules.
+
+        When the net classes changed, DRC runs under the old and the new ones and the findings of both count.
+
+        Args:
+            exclusions: see :meth:`erc`.
+
+        Raises:
+            Unjudgeable: see :attr:`netlist`; also when there is no board.
+        """
+        return self._once("drc", exclusions, self._drc)
+
+    @cached_property
+    def escapes(self) -> list[str]:
+        """``file: what`` for every path that leaves the tree; any means tampered evidence."""
+        return paths.escapes(self._tree, self._pristine, self._project_path)
+
+    @cached_property
+    def rule_changes(self) -> list[str]:
+        """Rules that live in design files, or pinned settings, that differ from the pristine ones.
+
+        For the record's diagnostics; never raises.
+        """
+        return rules.changes(self._tree, self._pristine, self._artifacts)
+
+    @property
+    def kicad_seconds(self) -> float:
+        """Wall time spent inside kicad-cli so far, by all that share ``cli``."""
+        return self._cli.seconds
+
+    def unchanged(self, kind: Literal["erc", "drc"]) -> bool:
+        """Whether all that kicad-cli reads for this report is the fixture's, byte for byte."""
+        original = Design(self._pristine, artifacts=self._artifacts, pristine=self._pristine, cli=self._cli)
+        try:
+            return self._fingerprint(kind) == original._fingerprint(kind)
+        except Unjudgeable:
+            return False
+
+    # What kicad-cli is given.
+
+    @property
+    def _project_path(self) -> str:
+        return self._artifacts.project or f"{posixpath.splitext(self._artifacts.schematic)[0]}.kicad_pro"
+
+    def _file(self, path: str) -> bytes:
+        entry = self._tree.get(path)
+        if entry is None:
+            raise Unjudgeable(f"{path}: missing")
+        if entry.kind != "file":
+            raise Unjudgeable(f"{path}: a symlink")
+        return entry.data
+
+    def _project(self) -> Settings:
+        """The end state's project; an empty one only where the fixture has none."""
+        if self._artifacts.project is None and self._project_path not in self._tree:
+            return {}
+        return project.read_project(self._file(self._project_path), self._project_path)
+
+    def _pristine_project(self) -> Settings:
+        entry = self._pristine.get(self._project_path)
+        return project.read_project(entry.data, f"pristine {self._project_path}") if entry else {}
+
+    def _pinned(self, *, exclusions: bool = False, net_settings: Settings | None = None) -> bytes:
+        return project.dump(
+            project.pin(
+                self._pristine_project(),
+                self._project(),
+                exclusions=exclusions,
+                net_settings=net_settings,
+            )
+        )
+
+    def _files(self, pinned: bytes) -> dict[str, bytes]:
+        """The design files with every rule file replaced by the pristine one.
+
+        Raises:
+            Unjudgeable: a path leaves the tree, or a file that kicad-cli could read is one that we cannot.
+        """
+        if self.escapes:
+            raise Unjudgeable(f"a path leaves the tree: {self.escapes[0]}")
+        files = {
+            path: data
+            for path, data in paths.design_files(self._tree).items()
+            if not path.endswith((".kicad_dru", ".kicad_pro"))
+        }
+        for path, data in files.items():
+            if path not in self._pristine or self._pristine[path].data != data:
+                # KiCad is more lenient than our reader: what we cannot read, it must not see.
+                parse(data, path)
+        for path, data in paths.design_files(self._pristine).items():
+            if path.endswith(".kicad_dru"):
+                files[path] = data
+        stems = {posixpath.splitext(path)[0] for path in (self._artifacts.schematic, self._project_path)}
+        if self._artifacts.board:
+            stems.add(posixpath.splitext(self._artifacts.board)[0])
+        # KiCad takes the project that is called like the file it opens.
+        return files | {f"{stem}.kicad_pro": pinned for stem in stems}
+
+    def _fingerprint(self, kind: Literal["erc", "drc"]) -> str:
+        target = self._artifacts.schematic if kind == "erc" else self._artifacts.board
+        return self._cli.digest(kind, target or "", self._files(self._pinned()))
+
+    # Reports.
+
+    def _once(self, kind: str, exclusions: bool, make: Callable[[bool], Report]) -> Report:
+        key = kind, exclusions
+        if key not in self._reports:
+            try:
+                self._reports[key] = make(exclusions)
+            except Unjudgeable as reason:
+                self._reports[key] = reason
+        known = self._reports[key]
+        if isinstance(known, Unjudgeable):
+            raise known
+        return known
+
+    def _erc(self, exclusions: bool) -> Report:
+        target = self._artifacts.schematic
+        _ = self.hierarchy
+        files = self._files(self._pinned(exclusions=exclusions))
+        findings = self._findings("erc", target, files)
+        nets = SchematicNets(self.hierarchy, self.netlist) if _any_picked_anew(findings) else None
+        return Report(
+            reports.to_violations(findings, nets.pins if nets else _unknown),
+            reports.stops(findings),
+            self._cli.digest("erc", target, files),
+        )
+
+    def _drc(self, exclusions: bool) -> Report:
+        _ = self.board, self.hierarchy
+        self._check_parity_source()
+        pristine = self._pristine_project()
+        found = self._drc_under(self._pinned(exclusions=exclusions))
+        before = pristine.get("net_settings")
+        if isinstance(before, dict) and before != self._project().get("net_settings"):
+            found = _merged(found, self._drc_under(self._pinned(exclusions=exclusions, net_settings=before)))
+        return found
+
+    def _check_parity_source(self) -> None:
+        """KiCad compares a board with the schematic that is called like it, whichever one is graded."""
+        path = f"{posixpath.splitext(self._artifacts.board or '')[0]}.kicad_sch"
+        if path != self._artifacts.schematic and (path in self._tree or path in self._pristine):
+            read_hierarchy(self._tree, path)
+
+    def _drc_under(self, pinned: bytes) -> Report:
+        target = self._artifacts.board or ""
+        files = self._files(pinned)
+        findings = self._findings("drc", target, files)
+        nets = BoardNets(self.board) if _any_picked_anew(findings) else None
+        return Report(
+            reports.to_violations(findings, nets.pins if nets else _unknown),
+            reports.stops(findings),
+            self._cli.digest("drc", target, files),
+        )
+
+    def _findings(self, kind: Literal["erc", "drc"], target: str, files: dict[str, bytes]) -> list[Finding]:
+        found = reports.read_findings(self._run(kind, target, files), kind, f"{kind.upper()} of {target}")
+        return [finding for finding in found if not finding.excluded]
+
+    def _run(self, job: Job, target: str, files: dict[str, bytes]) -> bytes:
+        return self._cli.run(job, target, files)
+
+
+def _unknown(_finding: Finding) -> list[str] | None:
+    return None
+
+
+def _any_picked_anew(findings: list[Finding]) -> bool:
+    return any(finding.type in ANEW for finding in findings)
+
+
+def _merged(one: Report, other: Report) -> Report:
+    """Both reports' findings; one that is in both counts once."""
+    left = Counter(map(reports.sort_text, one.violations))
+    extra: list[Violation] = []
+    for violation in other.violations:
+        key = reports.sort_text(violation)
+        if left[key] > 0:
+            left[key] -= 1
+        else:
+            extra.append(violation)
+    return Report(
+        tuple(sorted((*one.violations, *extra), key=reports.sort_key)),
+        one.stopped | other.stopped,
+        one.files,
+    )

@@ -1,0 +1,133 @@
+"""Connectivity as KiCad computes it: a ``kicadsexpr`` netlist, read (Standard §4)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from grader.kicad import names
+from grader.kicad.errors import Unjudgeable
+from grader.kicad.sexpr import Node, parse
+
+Pin = tuple[str, str]
+"""(reference, pin number)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part: all units of a symbol together. Power symbols are not components."""
+
+    refdes: str
+    value: str
+    footprint: str
+    library_id: str
+    """``library:symbol``."""
+    dnp: bool = False
+    in_bom: bool = True
+    on_board: bool = True
+    fields: Mapping[str, str] = field(default_factory=dict)
+    sheet: str = "/"
+    """Human-readable path of the sheet that holds its first unit."""
+    uuids: tuple[str, ...] = ()
+    """Symbol uuids, one a unit."""
+
+
+@dataclass(frozen=True)
+class Netlist:
+    """Nets and components of one design."""
+
+    nets: Mapping[str, frozenset[Pin]]
+    """Full net name, ``{slash}`` decoded → its pins. A net without a pin is not in it."""
+    components: Mapping[str, Component]
+    """Reference → component."""
+    pin_names: Mapping[Pin, str] = field(default_factory=dict)
+    """(reference, pin number) → the pin's name in its symbol; absent where it has none."""
+    pin_types: Mapping[Pin, str] = field(default_factory=dict)
+    """(reference, pin number) → electrical type as KiCad names it, ``+no_connect`` suffix included."""
+    leaves: Mapping[str, str] = field(default_factory=dict)
+    """Full net name → its last path element, decoded."""
+
+    def match(self, argument: str) -> list[str]:
+        """Full names of the nets that an assertion's argument means, sorted; several mean it is ambiguous.
+
+        An argument that starts with ``/``, or that is a full net name, is exact. Any other means every net
+        whose last path element it is.
+        """
+        if argument.startswith("/") or argument in self.nets:
+            return [argument] if argument in self.nets else []
+        return list(self._by_leaf.get(argument, ()))
+
+    def net_of(self, refdes: str, pin: str) -> str | None:
+        """Full name of the net that a pin is on; None if there is no such pin."""
+        return self._by_pin.get((refdes, pin))
+
+    @cached_property
+    def _by_leaf(self) -> Mapping[str, list[str]]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(self.nets):
+            found[self.leaves.get(name, name.rpartition("/")[2])].append(name)
+        return found
+
+    @cached_property
+    def _by_pin(self) -> Mapping[Pin, str]:
+        return {pin: name for name, pins in self.nets.items() for pin in pins}
+
+
+def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
+    """Read ``kicad-cli sch export netlist --format kicadsexpr``.
+
+    Raises:
+        Unjudgeable: not a netlist, or two nets decode to one name.
+    """
+    root = parse(data, about)
+    parts, wires = root.first("components"), root.first("nets")
+    if root.name != "export" or parts is None or wires is None:
+        raise Unjudgeable(f"{about}: not a KiCad netlist")
+    components = {part.refdes: part for part in map(_component, parts.lists("comp"))}
+    nets: dict[str, frozenset[Pin]] = {}
+    leaves: dict[str, str] = {}
+    pin_names: dict[Pin, str] = {}
+    pin_types: dict[Pin, str] = {}
+    for net in wires.lists("net"):
+        raw = net.get("name")
+        pins = set()
+        for node in net.lists("node"):
+            pin = (node.get("ref"), node.get("pin"))
+            pins.add(pin)
+            pin_types[pin] = node.get("pintype")
+            if function := node.get("pinfunction"):
+                pin_names[pin] = function
+        if not pins:
+            continue
+        name = names.decode(raw)
+        if name in nets:
+            raise Unjudgeable(f"{about}: two nets are called {name!r} once their names are decoded")
+        nets[name] = frozenset(pins)
+        leaves[name] = names.leaf(raw)
+    return Netlist(nets, components, pin_names, pin_types, leaves)
+
+
+def _component(comp: Node) -> Component:
+    flags = {prop.get("name") for prop in comp.lists("property")}
+    source = comp.first("libsource")
+    library = f"{source.get('lib')}:{source.get('part')}" if source else ""
+    holder = comp.first("fields")
+    fields: dict[str, str] = {}
+    for item in holder.lists("field") if holder else ():
+        texts = item.texts()
+        fields[item.get("name")] = texts[1] if len(texts) > 1 else ""
+    stamps = comp.first("tstamps")
+    return Component(
+        refdes=comp.get("ref"),
+        value=comp.get("value"),
+        footprint=comp.get("footprint"),
+        library_id=library,
+        dnp="dnp" in flags,
+        in_bom="exclude_from_bom" not in flags,
+        on_board="exclude_from_board" not in flags,
+        fields=fields,
+        sheet=comp.get("sheetpath", "names") or "/",
+        uuids=tuple(stamps.texts()[1:]) if stamps else (),
+    )

@@ -1,0 +1,337 @@
+"""What schematic files say: sheets, symbols, labels. What they mean together is the netlist's to tell."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from grader.evidence import Tree
+from grader.kicad import buses, names
+from grader.kicad.errors import Unjudgeable
+from grader.kicad.sexpr import Node, parse
+
+MAX_INSTANCES = 2_000
+"""Sheet instances of one design; a sheet that holds two copies of a sheet that holds two … grows fast."""
+MAX_DEPTH = 32
+"""Sheets inside sheets."""
+
+LabelKind = Literal["local", "global", "hierarchical", "sheet-pin", "power"]
+_LABELS: Mapping[str, LabelKind] = {
+    "label": "local",
+    "global_label": "global",
+    "hierarchical_label": "hierarchical",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text that names a net."""
+
+    kind: LabelKind
+    text: str
+    """As written; ``{slash}`` is not decoded."""
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPin:
+    """A pin of a library symbol."""
+
+    number: str
+    name: str
+    type: str
+    hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LibrarySymbol:
+    """A symbol's definition as the schematic file carries it."""
+
+    name: str
+    power: bool
+    """Names the net on its pin by its value."""
+    pins: tuple[LibraryPin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """One placed unit of a symbol."""
+
+    uuid: str
+    library: str
+    """Key into the file's library symbols."""
+    unit: int
+    properties: Mapping[str, str]
+    pins: Mapping[str, str]
+    """Pin uuid → pin number."""
+    references: Mapping[str, str]
+    """Sheet instance path of uuids → reference on that instance."""
+
+    @property
+    def value(self) -> str:
+        """The value field."""
+        return self.properties.get("Value", "")
+
+    def reference(self, path: str) -> str:
+        """Its reference on one sheet instance."""
+        return self.references.get(path) or self.properties.get("Reference", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A sheet symbol: a child sheet placed in a file."""
+
+    uuid: str
+    name: str
+    file: str
+    """As written."""
+    pins: tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class SchematicFile:
+    """One ``.kicad_sch``."""
+
+    path: str
+    uuid: str
+    sheets: tuple[Sheet, ...]
+    symbols: tuple[Symbol, ...]
+    labels: tuple[Label, ...]
+    """Local, global and hierarchical."""
+    library: Mapping[str, LibrarySymbol]
+    no_connects: int
+    lines: int
+
+    def is_power(self, symbol: Symbol) -> bool:
+        """Whether a symbol names a net by its value."""
+        definition = self.library.get(symbol.library)
+        return definition is not None and definition.power
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One sheet as the design holds it: a reused file has several."""
+
+    path: str
+    """``/`` and uuids from the root's down."""
+    name: str
+    """Human-readable, ``/`` for the root, else ``/a/b/``."""
+    file: str
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """A whole schematic: every reachable file, every sheet instance."""
+
+    root: str
+    files: Mapping[str, SchematicFile] = field(default_factory=dict)
+    instances: tuple[Instance, ...] = ()
+
+    def labels(self) -> Iterator[Label]:
+        """Every text that names a net: labels, sheet pins, power symbols, hidden power pins."""
+        for file in self.files.values():
+            yield from file.labels
+            for sheet in file.sheets:
+                yield from sheet.pins
+            for symbol in file.symbols:
+                definition = file.library.get(symbol.library)
+                if definition is None:
+                    continue
+                if definition.power:
+                    yield Label("power", symbol.value, symbol.uuid)
+                    continue
+                for pin in definition.pins:
+                    # A hidden power input joins the global net of its own name.
+                    if pin.hidden and pin.type == "power_in":
+                        yield Label("power", pin.name, symbol.uuid)
+
+
+def read_schematic(data: bytes, path: str) -> SchematicFile:
+    """Read one schematic file.
+
+    Raises:
+        Unjudgeable: not a schematic within the reader's limits.
+    """
+    root = parse(data, path)
+    if root.name != "kicad_sch":
+        raise Unjudgeable(f"{path}: not a KiCad schematic")
+    sheets: list[Sheet] = []
+    symbols: list[Symbol] = []
+    labels: list[Label] = []
+    library: dict[str, LibrarySymbol] = {}
+    no_connects = 0
+    uuid = ""
+    wanted = ("uuid", "lib_symbols", "symbol", "sheet", "no_connect", *_LABELS)
+    for node in root.lists(*wanted):
+        match node.name:
+            case "uuid":
+                uuid = node.value
+            case "lib_symbols":
+                library.update(_library(node))
+            case "symbol":
+                symbols.append(_symbol(node))
+            case "sheet":
+                sheets.append(_sheet(node, path))
+            case "no_connect":
+                no_connects += 1
+            case kind:
+                labels.append(Label(_LABELS[kind], node.value, node.get("uuid")))
+    return SchematicFile(
+        path,
+        uuid,
+        tuple(sheets),
+        tuple(symbols),
+        tuple(labels),
+        library,
+        no_connects,
+        data.count(b"\n") + (not data.endswith(b"\n") and bool(data)),
+    )
+
+
+def _property(node: Node) -> tuple[str, str]:
+    # ``(property private "Name" "value")`` is allowed too.
+    texts = [text for text in node.texts()[1:] if text != "private"]
+    name, value = (*texts, "", "")[:2]
+    return name, value
+
+
+def _symbol(node: Node) -> Symbol:
+    references: dict[str, str] = {}
+    instances = node.first("instances")
+    for project in instances.lists("project") if instances else ():
+        for path in project.lists("path"):
+            references[path.value] = path.get("reference")
+    unit = node.get("unit")
+    return Symbol(
+        uuid=node.get("uuid"),
+        library=node.get("lib_name") or node.get("lib_id"),
+        unit=int(unit) if unit.isdecimal() and len(unit) < 6 else 1,
+        properties=dict(map(_property, node.lists("property"))),
+        pins={pin.get("uuid"): pin.value for pin in node.lists("pin")},
+        references=references,
+    )
+
+
+_SHEET_NAME = ("sheetname", "sheet name")
+_SHEET_FILE = ("sheetfile", "sheet file")
+
+
+def _sheet(node: Node, path: str) -> Sheet:
+    """A sheet symbol. KiCad takes name and file from the first two properties, whatever they are called."""
+    fields = [(name.lower(), value) for name, value in map(_property, node.lists("property"))]
+    names_ = [name for name, _ in fields]
+    known = [name for name in names_ if name in _SHEET_NAME or name in _SHEET_FILE]
+    if names_[:2] != known or known[0] not in _SHEET_NAME or known[1] not in _SHEET_FILE:
+        raise Unjudgeable(f"{path}: line {node.line()}: a sheet without name and file as KiCad writes them")
+    return Sheet(
+        uuid=node.get("uuid"),
+        name=fields[0][1],
+        file=fields[1][1],
+        pins=tuple(Label("sheet-pin", pin.value, pin.get("uuid")) for pin in node.lists("pin")),
+    )
+
+
+def _library(node: Node) -> dict[str, LibrarySymbol]:
+    found: dict[str, LibrarySymbol] = {}
+    parents: dict[str, str] = {}
+    for symbol in node.lists("symbol"):
+        pins = [
+            _library_pin(pin) for holder in (symbol, *symbol.lists("symbol")) for pin in holder.lists("pin")
+        ]
+        name = symbol.value
+        found[name] = LibrarySymbol(name, symbol.first("power") is not None, tuple(pins))
+        if parent := symbol.get("extends"):
+            parents[name] = parent
+    for name, parent in parents.items():
+        if base := found.get(parent):
+            own = found[name]
+            found[name] = LibrarySymbol(name, own.power or base.power, own.pins or base.pins)
+    return found
+
+
+def _library_pin(pin: Node) -> LibraryPin:
+    texts = pin.texts()
+    hide = pin.first("hide")
+    return LibraryPin(
+        number=pin.get("number"),
+        name=pin.get("name"),
+        type=texts[1] if len(texts) > 1 else "",
+        hidden="hide" in texts[2:] or (hide is not None and hide.value in ("yes", "")),
+    )
+
+
+def resolve(base: str, written: str) -> str | None:
+    """Tree path of a file that ``base`` refers to as ``written``; None when it is not in the tree.
+
+    KiCad reads backslashes as slashes and resolves against the folder of the file that refers.
+    """
+    target = written.replace("\\", "/")
+    if target.startswith(("/", "~")) or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", target):
+        return None
+    joined = posixpath.normpath(posixpath.join(posixpath.dirname(base), target))
+    return None if joined.startswith("../") or joined in {"..", "."} else joined
+
+
+def read_hierarchy(tree: Tree, root: str) -> Hierarchy:
+    """Read the root schematic and every sheet file it reaches.
+
+    Raises:
+        Unjudgeable: a file is missing, unreadable, outside the tree, or includes itself; or there are more
+            instances than we follow.
+    """
+    files: dict[str, SchematicFile] = {}
+    instances: list[Instance] = []
+    first = _load(tree, root, files)
+    # (file, uuid path, name, files on the way here): a stack of our own instead of recursion.
+    pending: list[tuple[SchematicFile, str, str, tuple[str, ...]]] = [(first, f"/{first.uuid}", "/", (root,))]
+    while pending:
+        file, path, name, chain = pending.pop()
+        instances.append(Instance(path, name, file.path))
+        if len(instances) > MAX_INSTANCES:
+            raise Unjudgeable(f"{root}: more than {MAX_INSTANCES} sheets")
+        for sheet in reversed(file.sheets):
+            target = resolve(file.path, sheet.file)
+            if target is None:
+                raise Unjudgeable(f"{file.path}: sheet {sheet.name!r} leaves the tree: {sheet.file!r}")
+            if target in chain:
+                raise Unjudgeable(f"{file.path}: sheet {sheet.name!r} includes itself: {sheet.file!r}")
+            if len(chain) >= MAX_DEPTH:
+                raise Unjudgeable(f"{file.path}: sheets nested deeper than {MAX_DEPTH}")
+            child = _load(tree, target, files)
+            pending.append((child, f"{path}/{sheet.uuid}", f"{name}{sheet.name}/", (*chain, target)))
+    return Hierarchy(root, files, tuple(instances))
+
+
+def _load(tree: Tree, path: str, files: dict[str, SchematicFile]) -> SchematicFile:
+    if path not in files:
+        entry = tree.get(path)
+        if entry is None or entry.kind != "file":
+            raise Unjudgeable(f"{path}: {'missing' if entry is None else 'a symlink'}")
+        files[path] = read_schematic(entry.data, path)
+    return files[path]
+
+
+_VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+
+
+def net_texts(hierarchy: Hierarchy, variables: Mapping[str, str]) -> frozenset[str]:
+    """Every name that a label, sheet pin or power symbol gives to a net, decoded; buses are expanded.
+
+    Raises:
+        Unjudgeable: a label holds a variable that the project does not define.
+    """
+    found: set[str] = set()
+    for label in hierarchy.labels():
+        text = label.text
+        for _ in range(8):
+            if "${" not in text:
+                break
+            text = _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text)[:10_000]
+        if "${" in text and _VARIABLE.search(text):
+            raise Unjudgeable(f"{hierarchy.root}: label {text!r} holds a variable that is not defined")
+        found.update(names.decode(name) for name in buses.expand(text))
+    found.discard("")
+    return frozenset(found)

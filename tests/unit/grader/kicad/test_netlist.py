@@ -1,0 +1,149 @@
+"""Connectivity from KiCad's netlist, never from label text."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.kicad import buses, names
+from grader.kicad.errors import Unjudgeable
+from grader.kicad.netlist import Netlist, read_netlist
+from tests.unit.grader.kicad.support import sample
+
+
+@pytest.fixture(scope="module")
+def netlist() -> Netlist:
+    """Our project's netlist."""
+    return read_netlist(sample("plain", "netlist"))
+
+
+def test_global_and_local_twins_are_different_nets(netlist: Netlist) -> None:
+    """A label scan finds one DATA; there are three nets of that last element."""
+    assert netlist.match("DATA") == ["DATA"]
+    assert netlist.match("/A/DATA") == ["/A/DATA"]
+    assert netlist.nets["DATA"].isdisjoint(netlist.nets["/A/DATA"])
+
+
+def test_a_leaf_in_a_reused_sheet_is_ambiguous(netlist: Netlist) -> None:
+    """A naive grader takes the first hit: the file is one, the nets are two."""
+    assert netlist.match("SENSE") == ["/A/SENSE", "/B/SENSE"]
+
+
+def test_a_leaf_that_is_unique_means_its_net(netlist: Netlist) -> None:
+    assert netlist.match("CLK") == ["/CLK"]
+
+
+def test_a_leading_slash_is_exact(netlist: Netlist) -> None:
+    """A naive grader compares the ends and finds /A/SENSE for /SENSE."""
+    assert netlist.match("/SENSE") == []
+    assert netlist.match("/CLK") == ["/CLK"]
+
+
+def test_a_slash_in_a_name_is_no_path(netlist: Netlist) -> None:
+    """KiCad writes {slash}; a naive grader asks for ``TX/RX`` and finds nothing, or ``RX`` and finds it."""
+    assert netlist.match("TX/RX") == ["/TX/RX"]
+    assert netlist.match("/TX/RX") == ["/TX/RX"]
+    assert netlist.match("RX") == []
+    assert netlist.match("N") == []
+
+
+def test_units_of_one_symbol_are_one_component(netlist: Netlist) -> None:
+    """A symbol scan counts three gates."""
+    assert netlist.components["U1"].library_id == "own:GATE"
+    assert len(netlist.components["U1"].uuids) == 3
+    assert {netlist.net_of("U1", pin) for pin in "123456"} == {"/CLK", "/D1", "DATA", "/Q/N", "VCC", "GND"}
+
+
+def test_power_symbols_are_no_components(netlist: Netlist) -> None:
+    assert not any(name.startswith("#") for name in netlist.components)
+    assert netlist.match("GND") == ["GND"]
+
+
+def test_instances_of_a_reused_sheet_have_their_own_references(netlist: Netlist) -> None:
+    """A file scan knows R10 only; R20 is the same symbol on the other sheet."""
+    assert netlist.net_of("R10", "2") == "/A/DATA"
+    assert netlist.net_of("R20", "2") == "/B/DATA"
+    assert netlist.components["R20"].sheet == "/B/"
+
+
+def test_a_net_nobody_named_is_found_by_its_pins(netlist: Netlist) -> None:
+    name = netlist.net_of("R1", "2")
+    assert name is not None
+    assert netlist.nets[name] == {("R1", "2"), ("R2", "1")}
+
+
+def test_unknown_pins_have_no_net(netlist: Netlist) -> None:
+    assert netlist.net_of("R1", "3") is None
+    assert netlist.net_of("R99", "1") is None
+
+
+def test_pin_types_and_names(netlist: Netlist) -> None:
+    assert netlist.pin_names["U1", "5"] == "VCC"
+    assert netlist.pin_types["U1", "5"] == "power_in"
+    assert ("R1", "1") not in netlist.pin_names
+
+
+def test_a_net_without_a_pin_is_not_present() -> None:
+    """A naive grader finds the name in the list of nets and is content."""
+    text = (
+        b'(export (components) (nets (net (code "1") (name "/X")) (net (name "/Y") (node (ref R1) (pin 1)))))'
+    )
+    assert read_netlist(text).match("X") == []
+    assert read_netlist(text).match("Y") == ["/Y"]
+
+
+def test_two_names_that_decode_to_one_are_refused() -> None:
+    nets = b'(net (name "/a{slash}b") (node (ref R1) (pin 1))) (net (name "/a/b") (node (ref R2) (pin 1)))'
+    with pytest.raises(Unjudgeable, match="two nets"):
+        read_netlist(b"(export (components) (nets " + nets + b"))")
+
+
+def test_flags_of_a_component() -> None:
+    comp = b'(comp (ref R1) (value "1k") (property (name "dnp")) (property (name "exclude_from_bom")))'
+    part = read_netlist(b"(export (components " + comp + b") (nets))").components["R1"]
+    assert (part.dnp, part.in_bom, part.on_board) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"(export)", b"(kicad_sch (components) (nets))", b"(export (components)"]
+)
+def test_what_is_no_netlist_is_refused(data: bytes) -> None:
+    """A naive grader reads no nets from it, and every net_absent passes."""
+    with pytest.raises(Unjudgeable):
+        read_netlist(data)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a{slash}b", "a/b"),
+        ("{brace}slash}", "{slash}"),
+        ("{quote}{dblquote}{lt}{gt}{colon}{comma}{dollar}{bar}{space}{backslash}", "'\"<>:,$| \\"),
+        ("~{RESET}", "~{RESET}"),
+        ("{unknown}", "{unknown}"),
+        ("plain", "plain"),
+    ],
+)
+def test_kicad_escapes_in_names(written: str, meant: str) -> None:
+    assert names.decode(written) == meant
+
+
+@pytest.mark.parametrize(
+    ("label", "members"),
+    [
+        ("D[0..2]", ["D[0..2]", "D0", "D1", "D2"]),
+        ("D[2..0]_P", ["D[2..0]_P", "D0_P", "D1_P", "D2_P"]),
+        ("USB{DP DM}", ["USB{DP DM}", "USB.DP", "USB.DM"]),
+        ("{SDA SCL}", ["{SDA SCL}", "SDA", "SCL"]),
+        ("M{A[0..1] CK}", ["M{A[0..1] CK}", "M.A0", "M.A1", "M.CK"]),
+        ("~{RESET}", ["~{RESET}"]),
+        ("TX{slash}RX", ["TX{slash}RX"]),
+        ("plain", ["plain"]),
+    ],
+)
+def test_bus_labels_name_their_members(label: str, members: list[str]) -> None:
+    """A naive net_absent for D1 passes while ``D[0..7]`` still stands there."""
+    assert buses.expand(label) == members
+
+
+def test_a_huge_bus_is_bounded() -> None:
+    assert len(buses.expand("D[0..999999]")) <= buses.MAX_MEMBERS + 2

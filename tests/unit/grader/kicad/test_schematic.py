@@ -1,0 +1,190 @@
+"""Schematic files: every reachable sheet, every net-naming text, and nothing KiCad would drop in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.evidence import Entry
+from grader.kicad.errors import Unjudgeable
+from grader.kicad.schematic import net_texts, read_hierarchy, read_schematic, resolve
+from tests.unit.grader.kicad import twins
+
+ROOT = twins.ARTIFACTS.schematic
+
+
+def test_a_reused_sheet_has_two_instances() -> None:
+    """A file scan counts two sheets; the design has three."""
+    hierarchy = read_hierarchy(twins.tree(), ROOT)
+    assert [instance.name for instance in hierarchy.instances] == ["/", "/A/", "/B/"]
+    assert len(hierarchy.files) == 2
+    assert [instance.path for instance in hierarchy.instances][1:] == list(twins.CHANNELS.values())
+
+
+def test_references_differ_by_instance() -> None:
+    symbol = next(s for s in read_schematic(twins.channel_sheet(), "c").symbols if s.value == "1k")
+    assert [symbol.reference(path) for path in twins.CHANNELS.values()] == ["R10", "R20"]
+    assert symbol.reference("/elsewhere") == "R10"
+
+
+def test_units_pins_and_power() -> None:
+    file = read_schematic(twins.root_sheet(), "r")
+    gates = [symbol for symbol in file.symbols if symbol.library == "own:GATE"]
+    assert [gate.unit for gate in gates] == [1, 2, 3]
+    assert sorted(number for gate in gates for number in gate.pins.values()) == list("123456")
+    assert {symbol.value for symbol in file.symbols if file.is_power(symbol)} == {"GND", "VCC", "PWR_FLAG"}
+
+
+def test_every_name_of_a_net_is_a_label() -> None:
+    """KiCad's netlist keeps one name of a net that has several; a second label would go unseen."""
+    tree = twins.tree(twins.variants()["alias"])  # type: ignore[arg-type]
+    found = net_texts(read_hierarchy(tree, ROOT), {})
+    assert {"ALIAS", "D1", "DATA", "SENSE", "TX/RX", "Q/N", "IN", "GND", "VCC"} <= found
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        twins.label("label", "SECRET", 10, 10),
+        twins.label("global_label", "SECRET", 10, 10),
+        twins.label("hierarchical_label", "SECRET", 10, 10),
+        twins.symbol("VCC", "p", 10, 10, {twins.ROOT_PATH: "#PWR9"}, value="SECRET"),
+        twins.sheet("C", "channel.kicad_sch", 10, 10, twins.sheet_pin("SECRET", 10, 10, "C")),
+        twins.label("label", "SE\\x43RET", 10, 10),
+        twins.label("label", "${S}RET", 10, 10),
+        twins.label("label", "X{SECRET B}", 10, 10).replace("X{", "{"),
+    ],
+    ids=["local", "global", "hierarchical", "power", "sheet pin", "escaped", "variable", "bus"],
+)
+def test_each_way_to_name_a_net(extra: str) -> None:
+    """A scan for ``(label "SECRET"`` finds one of these."""
+    tree = twins.tree({ROOT: twins.root_sheet(extra)})
+    assert "SECRET" in net_texts(read_hierarchy(tree, ROOT), {"S": "SEC"})
+
+
+def test_a_hidden_power_pin_names_its_net() -> None:
+    """Old libraries join supplies by invisible pins; no label or symbol shows the name."""
+    hidden = twins.root_sheet().replace(
+        b'(length 2.54) (name "VCC"', b'(length 2.54) (hide yes) (name "SECRET"'
+    )
+    assert hidden != twins.root_sheet()
+    assert "SECRET" in net_texts(read_hierarchy(twins.tree({ROOT: hidden}), ROOT), {})
+
+
+def test_a_label_with_an_unknown_variable_is_not_judged() -> None:
+    """A naive grader compares the text ``${WHO}`` and finds the net absent."""
+    tree = twins.tree({ROOT: twins.root_sheet(twins.label("label", "${WHO}", 10, 10))})
+    with pytest.raises(Unjudgeable, match="WHO"):
+        net_texts(read_hierarchy(tree, ROOT), {})
+
+
+def test_variables_that_grow_are_bounded() -> None:
+    tree = twins.tree({ROOT: twins.root_sheet(twins.label("label", "${A}", 10, 10))})
+    with pytest.raises(Unjudgeable):
+        net_texts(read_hierarchy(tree, ROOT), {"A": "${A}${A}${A}${A}"})
+
+
+def test_a_missing_sheet_is_not_judged() -> None:
+    """kicad-cli drops the sheet and ends with 0: every net in it is absent, every finding gone."""
+    with pytest.raises(Unjudgeable, match=r"hw/channel.kicad_sch: missing"):
+        read_hierarchy(twins.tree({"hw/channel.kicad_sch": None}), ROOT)
+
+
+def test_a_sheet_that_includes_itself_is_not_judged() -> None:
+    """kicad-cli drops the inner one and ends with 0."""
+    loop = twins.channel_sheet(twins.sheet("loop", "channel.kicad_sch", 100, 100))
+    with pytest.raises(Unjudgeable, match="includes itself"):
+        read_hierarchy(twins.tree({"hw/channel.kicad_sch": loop}), ROOT)
+
+
+def test_a_sheet_that_includes_its_parent_is_not_judged() -> None:
+    loop = twins.channel_sheet(twins.sheet("loop", "twins.kicad_sch", 100, 100))
+    with pytest.raises(Unjudgeable, match="includes itself"):
+        read_hierarchy(twins.tree({"hw/channel.kicad_sch": loop}), ROOT)
+
+
+def test_a_symlinked_sheet_is_not_judged() -> None:
+    tree = {**twins.tree(), "hw/channel.kicad_sch": Entry(b"twins.kicad_sch", kind="symlink")}
+    with pytest.raises(Unjudgeable, match="a symlink"):
+        read_hierarchy(tree, ROOT)
+
+
+def test_sheets_that_double_at_every_level_are_bounded() -> None:
+    """Thirty small files make a billion sheets."""
+    changes: dict[str, bytes | None] = {
+        f"hw/s{level}.kicad_sch": twins.schematic(
+            f"s{level}", *(twins.sheet(f"{level}{side}", f"s{level + 1}.kicad_sch", 10, 10) for side in "ab")
+        )
+        for level in range(30)
+    }
+    changes["hw/s30.kicad_sch"] = twins.schematic("s30")
+    changes[ROOT] = twins.schematic("root", twins.sheet("s", "s0.kicad_sch", 10, 10))
+    with pytest.raises(Unjudgeable, match="more than 2000 sheets"):
+        read_hierarchy(twins.tree(changes), ROOT)
+
+
+def test_nesting_of_sheets_is_bounded() -> None:
+    changes: dict[str, bytes | None] = {
+        f"hw/s{level}.kicad_sch": twins.schematic(
+            f"s{level}", twins.sheet(f"{level}", f"s{level + 1}.kicad_sch", 10, 10)
+        )
+        for level in range(40)
+    }
+    changes[ROOT] = twins.schematic("root", twins.sheet("s", "s0.kicad_sch", 10, 10))
+    with pytest.raises(Unjudgeable, match="nested deeper"):
+        read_hierarchy(twins.tree(changes), ROOT)
+
+
+SHEET = twins.sheet("A", "channel.kicad_sch", 10, 10)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        SHEET.replace('"Sheetfile"', '"Other"'),
+        SHEET.replace('"Sheetname"', '"Sheetfile"'),
+        SHEET.replace('(property "Sheetname"', '(property "Sheetfile" "x.kicad_sch") (property "Sheetname"'),
+        SHEET.replace("(instances", '(property "sheetFILE" "x.kicad_sch") (instances'),
+    ],
+    ids=["renamed", "file first", "twice, first", "twice, last"],
+)
+def test_a_sheet_whose_file_is_a_matter_of_opinion_is_not_judged(written: str) -> None:
+    """KiCad goes by the order of properties, a naive reader by their names: they open different files."""
+    with pytest.raises(Unjudgeable, match="a sheet without name and file"):
+        read_schematic(twins.schematic("x", written), "x")
+
+
+def test_older_spelling_of_sheet_properties() -> None:
+    written = SHEET.replace('"Sheetname"', '"Sheet name"').replace('"Sheetfile"', '"Sheet file"')
+    assert read_schematic(twins.schematic("x", written), "x").sheets[0].file == "channel.kicad_sch"
+
+
+@pytest.mark.parametrize(
+    ("base", "written", "path"),
+    [
+        ("hw/a.kicad_sch", "b.kicad_sch", "hw/b.kicad_sch"),
+        ("hw/sub/a.kicad_sch", "b.kicad_sch", "hw/sub/b.kicad_sch"),
+        ("hw/sub/a.kicad_sch", "../b.kicad_sch", "hw/b.kicad_sch"),
+        ("hw/a.kicad_sch", "sub\\b.kicad_sch", "hw/sub/b.kicad_sch"),
+        ("a.kicad_sch", "./b.kicad_sch", "b.kicad_sch"),
+        ("hw/a.kicad_sch", "../../b.kicad_sch", None),
+        ("hw/a.kicad_sch", "/b.kicad_sch", None),
+        ("hw/a.kicad_sch", "~/b.kicad_sch", None),
+        ("hw/a.kicad_sch", "C:\\b.kicad_sch", None),
+        ("hw/a.kicad_sch", "file:///b.kicad_sch", None),
+        ("hw/a.kicad_sch", "..", None),
+        ("a.kicad_sch", "x/../..", None),
+    ],
+)
+def test_sheet_files_resolve_against_the_file_that_names_them(
+    base: str, written: str, path: str | None
+) -> None:
+    """A naive reader resolves against the root's folder and grades another file than KiCad opens."""
+    assert resolve(base, written) == path
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"(kicad_pcb)", b"(kicad_sch", twins.root_sheet().replace(b"\n", b"\0")]
+)
+def test_what_is_no_schematic_is_refused(data: bytes) -> None:
+    with pytest.raises(Unjudgeable):
+        read_schematic(data, "x")
