@@ -111,6 +111,23 @@ def _multiset(data: bytes) -> Counter[bytes]:
     return Counter([*lines, last + b"\n"] if last else lines)
 
 
+def rewritten(before: bytes, after: bytes, ratio: float) -> int | None:
+    """A lower bound of the edit in lines where it alone is above ``ratio``; else None.
+
+    Decides the rewritten file, which would keep git busy; and, before anything is split, the swollen one.
+    """
+    total = line_count(before)
+
+    def above(changed: int) -> bool:
+        return not LineCount(added=changed, deleted=0, baseline=total).within(ratio)
+
+    swollen = abs(line_count(after) - total)
+    if above(swollen):
+        return swollen
+    fewest = fewest_changes(before, after)
+    return fewest if above(fewest) else None
+
+
 def count_lines(before: bytes, after: bytes | None, *, seconds: float = SECONDS) -> LineCount:
     """Lines added and deleted by git's minimal diff; a deleted file (``after`` None) counts all its lines.
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NoReturn
 
 from markdown_it import MarkdownIt
@@ -127,7 +127,9 @@ def _reader() -> MarkdownIt:
     return reader
 
 
-def tables(text: str, about: str = "document") -> list[Table]:
+# One document serves several assertions, and a hostile one takes seconds.
+@lru_cache(maxsize=16)
+def tables(text: str, about: str = "document") -> tuple[Table, ...]:
     """All GitHub pipe tables of a markdown text, in order; what stands in fences or comments is none.
 
     A cell is its source text, ``\\|`` read as ``|``, and a code span around the whole cell taken off.
@@ -139,7 +141,7 @@ def tables(text: str, about: str = "document") -> list[Table]:
     if size > TABLE_BYTES:
         raise Unjudgeable(f"{about}: {size} bytes, more than the {TABLE_BYTES} whose tables are read")
     # A text without both signs holds no table: no need to run the block rules over it.
-    found = list(_tables(_reader().parse(text))) if "|" in text and "-" in text else []
+    found = tuple(_tables(_reader().parse(text))) if "|" in text and "-" in text else ()
     if sum(len(table.rows) for table in found) > ROWS:
         raise Unjudgeable(f"{about}: more than {ROWS} table rows")
     return found
@@ -169,7 +171,7 @@ def _cell(source: str) -> str:
     return inner.strip() if len(text) > 2 and text[0] == text[-1] == "`" and "`" not in inner else text
 
 
-def read_tables(tree: Tree, path: str) -> list[Table]:
+def read_tables(tree: Tree, path: str) -> tuple[Table, ...]:
     """The tables of one document of a tree.
 
     Raises:

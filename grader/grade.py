@@ -58,7 +58,7 @@ def grade(bundle: Bundle, cli: KicadCli) -> Verdict:
 def grade_designs(
     bundle: Bundle,
     end: GradedDesign,
-    baseline: vocabulary.Design,
+    baseline: GradedDesign,
     *,
     major: str,
     new_violations: NewViolations,
@@ -67,7 +67,7 @@ def grade_designs(
     transcript = read_transcript(bundle.agent, bundle.task.mode, baseline=bundle.baseline, end=bundle.end)
     exit_path = resolve_exit_path(bundle.facts, transcript, bundle.agent, bundle.task.mode)
     tampering = list(_tampering(bundle, transcript, end))
-    lost = unjudgeable(bundle.facts, tampering)
+    lost = unjudgeable(bundle.facts, tampering, transcript.too_large)
     context = Context(
         bundle=bundle,
         transcript=transcript,
@@ -83,7 +83,7 @@ def grade_designs(
     diagnostics = list(_diagnostics(bundle, transcript, tampering))
     diagnostics += [f"{count} tool errors of class {kind}" for kind, count in sorted(errors.items())]
     if not lost:
-        diagnostics += _rule_changes(end)
+        diagnostics += _rule_changes(end, baseline)
     return score(
         bundle.facts,
         bundle.task.expected_outcome,
@@ -91,6 +91,7 @@ def grade_designs(
         [_outcome(assertion, outcome) for assertion, outcome in zip(bundle.assertions, judged, strict=True)],
         errors,
         tampered=bool(tampering),
+        too_large=bool(transcript.too_large),
         diagnostics=[line(text) for text in diagnostics],
     )
 
@@ -112,7 +113,7 @@ def _diagnostics(bundle: Bundle, transcript: Transcript, tampering: Sequence[str
     """Facts that do not decide by themselves, for readers of the record."""
     facts = bundle.facts
     yield from (f"tampering: {text}" for text in tampering[:LISTED])
-    yield from transcript.notes
+    yield from transcript.notes[:LISTED]
     if facts.oom_killed:
         yield "the engine saw a process run out of memory"
     if facts.volume_full:
@@ -125,11 +126,14 @@ def _diagnostics(bundle: Bundle, transcript: Transcript, tampering: Sequence[str
         yield f"not kept: {printable(decode_path(entry.path))} ({entry.reason})"
 
 
-def _rule_changes(end: GradedDesign) -> list[str]:
+def _rule_changes(end: GradedDesign, baseline: GradedDesign) -> list[str]:
+    """Rules in design files that the run changed; what the set-up had changed before it is none of it."""
     try:
         changes = end.rule_changes
+        known = set(baseline.rule_changes) if changes else set()
     except Unjudgeable as error:
         return [f"rules in design files could not be compared: {error}"]
+    changes = [change for change in changes if change not in known]
     more = [f"{len(changes) - LISTED} more rule changes"] if len(changes) > LISTED else []
     return [f"rule changed in a design file: {change}" for change in changes[:LISTED]] + more
 

@@ -12,7 +12,7 @@ from schema.transcript import ExitPath
 from schema.verdict import AssertionOutcome, Category, Verdict
 
 
-def unjudgeable(facts: RunFacts, tampering: Sequence[str]) -> str | None:
+def unjudgeable(facts: RunFacts, tampering: Sequence[str], too_large: str = "") -> str | None:
     """Why nothing of a run can be judged, or None. Then every assertion fails with this reason."""
     if facts.secret is not None or facts.evidence == "secret-leak":
         pattern = f" (pattern {facts.secret.pattern})" if facts.secret else ""
@@ -21,8 +21,8 @@ def unjudgeable(facts: RunFacts, tampering: Sequence[str]) -> str | None:
         return f"infrastructure: {facts.infrastructure}"
     if tampering:
         return f"evidence tampered: {tampering[0]}"
-    if facts.evidence == "over-budget":
-        return f"evidence over budget: {facts.evidence_detail or 'nothing was kept'}"
+    if facts.evidence == "over-budget" or too_large:
+        return f"evidence over budget: {facts.evidence_detail or too_large or 'nothing was kept'}"
     if facts.evidence == "none":
         return f"no evidence: {facts.evidence_detail or 'nothing was kept'}"
     return None
@@ -36,6 +36,7 @@ def score(
     errors: Mapping[Category, int],
     *,
     tampered: bool = False,
+    too_large: bool = False,
     diagnostics: Sequence[str] = (),
 ) -> Verdict:
     """The verdict of one run; pure and total.
@@ -48,7 +49,9 @@ def score(
     category = None
     if first is not None:
         kinds = [(outcome.type, outcome.required) for outcome in failures]
-        category = categorise(facts, expected, exit_path, kinds, errors, tampered=tampered)
+        category = categorise(
+            facts, expected, exit_path, kinds, errors, tampered=tampered, too_large=too_large
+        )
     return Verdict(
         verdict="pass" if first is None else "fail",
         category=category,

@@ -99,6 +99,7 @@ def categorise(
     errors: Mapping[Category, int],
     *,
     tampered: bool = False,
+    too_large: bool = False,
 ) -> Category:
     """The category of a failed run. Total: every combination has exactly one.
 
@@ -109,10 +110,11 @@ def categorise(
         failed: (type, required) of every failed assertion, in manifest order.
         errors: tool errors by class.
         tampered: the grader itself found tampering.
+        too_large: kept evidence is above what the grader reads.
     """
     failures = list(failed)
     return (
-        _by_facts(facts, exit_path, tampered)
+        _by_facts(facts, exit_path, tampered=tampered, too_large=too_large)
         or _by_exit_path(expected, exit_path, [kind for kind, _ in failures])
         or _by_assertion([kind for kind, required in failures if required], exit_path)
         or dominant(errors)
@@ -120,14 +122,16 @@ def categorise(
     )
 
 
-def _by_facts(facts: RunFacts, exit_path: ExitPath | None, tampered: bool) -> Category | None:
+def _by_facts(
+    facts: RunFacts, exit_path: ExitPath | None, *, tampered: bool, too_large: bool
+) -> Category | None:
     if facts.secret is not None or facts.evidence == "secret-leak":
         return Category.SECRET_LEAK
     if facts.infrastructure is not None:
         return Category.INFRASTRUCTURE
     if facts.tampering or tampered:
         return Category.EVIDENCE_TAMPERED
-    if facts.evidence == "over-budget":
+    if facts.evidence == "over-budget" or too_large:
         return Category.EVIDENCE_OVER_BUDGET
     if facts.killed_by is not None:
         return CAPS[facts.killed_by]

@@ -23,11 +23,14 @@ from schema.run import RunFacts, Tamper
 from schema.task import Mode
 from schema.transcript import Event, EventType, ExitPath, RunEnd
 
-TRANSCRIPT_BYTES = 128 * 1024 * 1024
-"""Largest transcript that is read: a run may read a large board into it on every turn."""
-LINE_BYTES = 64 * 1024 * 1024
-DEPTH = 100
+BYTES = 32 * 1024 * 1024
+"""Most bytes of a run's transcripts: what a model reads is in them, and no model reads more."""
+LINE_BYTES = 16 * 1024 * 1024
+"""Largest event: a whole board of 10 MB in one answer."""
 EVENTS = 200_000
+"""Most events of a run."""
+DEPTH = 100
+"""Most nested lists and objects of an event."""
 
 EVENT_TYPES = frozenset(get_args(EventType))
 
@@ -45,6 +48,8 @@ class Transcript:
     end: RunEnd | None = None
     """The last transcript's ``run-end``; None when it has none."""
     tampering: tuple[Tamper, ...] = ()
+    too_large: str = ""
+    """Which limit the transcripts are above; then nothing of them is read."""
     notes: tuple[str, ...] = ()
 
     def data(self, event: EventType) -> list[Mapping[str, Any]]:
@@ -63,6 +68,8 @@ def read_transcript(agent: Agent, mode: Mode, *, baseline: Tree, end: Tree) -> T
     if mode is not Mode.CREATE and max(len(folders), len(paths)) > 1:
         names = ", ".join(printable(name) for name in sorted(folders, key=path_bytes))
         tampering.append(_tamper("several-run-directories", f"{max(len(folders), len(paths))}: {names}"))
+    if large := _too_large([end[path].data for path in paths]):
+        return Transcript(paths=tuple(paths), tampering=tuple(tampering), too_large=large)
     read = [_read(path, end[path]) for path in paths]
     for transcript in read:
         tampering.extend(transcript.tampering)
@@ -93,16 +100,24 @@ def _run_folders(glob: str, baseline: Tree, end: Tree) -> dict[str, list[str]]:
     return {folder: paths for folder, paths in folders.items() if paths or folder not in old}
 
 
+def _too_large(contents: Sequence[bytes]) -> str:
+    """Which limit is passed. Foolish reading can do that to an honest run, so it is no tampering."""
+    total, lines = sum(map(len, contents)), sum(data.count(b"\n") for data in contents)
+    if total > BYTES:
+        return f"transcripts of {total} bytes, more than {BYTES}"
+    if lines > EVENTS:
+        return f"transcripts of {lines} lines, more than {EVENTS}"
+    longest = max((len(line) for data in contents for line in data.split(b"\n")), default=0)
+    return f"a transcript line of {longest} bytes, more than {LINE_BYTES}" if longest > LINE_BYTES else ""
+
+
 def _read(path: str, entry: Entry) -> Transcript:
     if entry.kind != "file":
-        return _forged("transcript-not-a-file", printable(path))
-    if len(entry.data) > TRANSCRIPT_BYTES:
-        return _forged("transcript-too-large", f"{len(entry.data)} bytes")
+        tamper = _tamper("transcript-not-a-file", printable(path))
+        return Transcript(tampering=(tamper,))
     lines = entry.data.split(b"\n")
     # What follows the last newline is a line that was never finished: a run that died while writing it.
     rest = lines.pop()
-    if len(lines) > EVENTS:
-        return _forged("transcript-too-large", f"{len(lines)} lines")
     events: list[Event] = []
     for number, line in enumerate(lines, 1):
         try:
@@ -154,10 +169,6 @@ def _order(events: Sequence[Event]) -> Iterator[Tamper]:
     before = types[: types.index("run-start")] if "run-start" in types else types
     if early := [name for name in before if name != "deferred-affects-reopened"]:
         yield _tamper("events-before-run-start", early[0])
-
-
-def _forged(kind: str, detail: str) -> Transcript:
-    return Transcript(tampering=(_tamper(kind, detail),))
 
 
 def _tamper(kind: str, detail: str) -> Tamper:

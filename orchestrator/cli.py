@@ -99,11 +99,14 @@ def images_list(as_json: Json = False) -> None:
     screen.table(
         ["image", "size", "layers"],
         [
-            [str(r["image"]), f"{r['bytes'] / 1e6:.0f} MB" if isinstance(r["bytes"], int) else "not built",
-             str(r["digest"] or "")]
+            [
+                str(r["image"]),
+                f"{r['bytes'] / 1e6:.0f} MB" if isinstance(r["bytes"], int) else "not built",
+                str(r["digest"] or ""),
+            ]
             for r in rows
         ],
-    )  # fmt: skip
+    )
     screen.emit(rows)
 
 
@@ -248,13 +251,16 @@ def run(
         ["task", "model", "repeat", "verdict", "category", "first failure"],
         [
             [
-                item.record.run.task, item.record.run.model, str(item.record.run.repeat),
-                item.record.verdict.verdict, item.record.verdict.category or "",
+                item.record.run.task,
+                item.record.run.model,
+                str(item.record.run.repeat),
+                item.record.verdict.verdict,
+                item.record.verdict.category or "",
                 item.record.verdict.first_failure or "",
             ]
             for item in finished
         ],
-    )  # fmt: skip
+    )
     screen.emit({"plan": planned.id, "records": [item.record.to_json() for item in finished]})
     if lost := sum(item.record.facts.infrastructure is not None for item in finished):
         raise InfrastructureLeft(

@@ -57,9 +57,13 @@ class Screen:
             yield self._line_reporter(total)
             return
         bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            console=self._err, transient=True,
-        )  # fmt: skip
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self._err,
+            transient=True,
+        )
         with bar:
             task = bar.add_task("runs", total=total)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -261,19 +262,35 @@ class Engine:
     def create_tmpfs_volume(
         self, name: str, *, size: int, inodes: int, labels: Mapping[str, str], mode: str = "0755"
     ) -> None:
-        """A volume in memory with a hard total size in bytes; it lives while a container mounts it."""
+        """A volume in memory with a hard total size in bytes; it lives while a container mounts it.
+
+        Raises:
+            EngineError: there is one of that name already.
+        """
+        # The engine answers a second creation with the first volume: a mark of our own tells them apart.
+        mark = uuid.uuid4().hex
         options = f"size={size},nr_inodes={inodes},uid=65534,gid=65534,mode={mode},nosuid,nodev"
-        self._api.create_volume(
+        made = self._api.create_volume(
             name,
             driver="local",
             driver_opts={"type": "tmpfs", "device": "tmpfs", "o": options},
-            labels=self._labels(labels),
+            labels=self._labels({**labels, "mark": mark}),
         )
+        if (made.get("Labels") or {}).get(f"{LABEL}.mark") != mark:
+            raise EngineError("a volume of this name exists", about=name, fix="run copperbench reap")
 
     def remove_volume(self, name: str) -> None:
-        """Remove a volume; gone already is fine."""
-        with suppress(NotFound):
+        """Remove a volume; gone already is fine.
+
+        Raises:
+            EngineError: a container still mounts it.
+        """
+        try:
             self._api.remove_volume(name, force=True)
+        except NotFound:
+            return
+        except APIError as error:
+            raise EngineError(f"cannot remove volume ({_short(error)})", about=name) from None
 
     # --- containers
 
@@ -359,8 +376,9 @@ class Engine:
         except NotFound:
             return
         except APIError as error:
+            # 409: it does not run.
             if error.status_code != 409:
-                raise
+                raise EngineError(f"cannot kill container ({_short(error)})", about=container) from None
 
     def exit(self, container: str) -> Exit:
         """How an ended container ended."""
@@ -372,14 +390,19 @@ class Engine:
         return dict(self._api.inspect_container(container))
 
     def remove(self, container: str) -> None:
-        """Kill and remove a container with its anonymous volumes; gone already is fine."""
-        with suppress(NotFound):
-            try:
-                self._api.remove_container(container, force=True, v=True)
-            except APIError as error:
-                # 409: the engine is removing it already.
-                if error.status_code != 409:
-                    raise
+        """Kill and remove a container; gone already is fine.
+
+        Raises:
+            EngineError: the engine refused.
+        """
+        try:
+            self._api.remove_container(container, force=True)
+        except NotFound:
+            return
+        except APIError as error:
+            # 409: the engine is removing it already.
+            if error.status_code != 409:
+                raise EngineError(f"cannot remove container ({_short(error)})", about=container) from None
 
     def output(self, container: str, *, limit: int = 65536) -> tuple[str, str]:
         """The last lines of standard output and error, at most ``limit`` bytes each, for diagnosis."""
@@ -407,7 +430,7 @@ class Engine:
     def attach(self, container: str) -> Attached:
         """Attach to a created container's standard streams; call before :meth:`start`."""
         sock = self._api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        return Attached(getattr(sock, "_sock", sock))
+        return Attached(sock)
 
     # --- what is ours
 
@@ -426,19 +449,31 @@ class Engine:
 class Attached:
     """The standard streams of a container: writes go to stdin, reads are demultiplexed stdout."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+    def __init__(self, stream: Any) -> None:
+        # docker-py hands out the raw socket's file object, and hangs the HTTP response on it.
+        self._stream = stream
+        self._sock: socket.socket = getattr(stream, "_sock", stream)
         self._stdout = bytearray()
         self.stderr = bytearray()
         """Last 64 KiB of standard error."""
 
-    def settimeout(self, seconds: float) -> None:
-        """Longest wait for one read or write."""
+    def write(self, data: bytes, seconds: float) -> None:
+        """Write all of ``data`` to standard input.
+
+        Raises:
+            TimeoutError: it was not taken in time. The engine does not tell that the container has died.
+        """
+        self._sock.settimeout(seconds)
+        self._sock.sendall(data)
+
+    def patience(self, seconds: float) -> None:
+        """Longest wait of the reads that follow."""
         self._sock.settimeout(seconds)
 
-    def write(self, data: bytes) -> None:
-        """Write all of ``data`` to standard input."""
-        self._sock.sendall(data)
+    def abort(self) -> None:
+        """End a read or write that another thread is waiting in."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
 
     def read(self, size: int) -> bytes:
         """Read exactly ``size`` bytes of standard output.
@@ -461,8 +496,9 @@ class Attached:
 
     def close(self) -> None:
         """Close the connection; the container sees the end of its input."""
-        with suppress(OSError):
-            self._sock.close()
+        # The HTTP library holds further references, which would keep a merely closed socket open.
+        if (handle := self._sock.detach()) >= 0:
+            os.close(handle)
 
     def _exactly(self, size: int) -> bytes:
         parts: list[bytes] = []

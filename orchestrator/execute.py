@@ -28,8 +28,9 @@ def execute(project: Project, engine: Engine, plan: Plan, *, jobs: int, report: 
         Interrupted: by INT, TERM or HUP; recorded runs stay, the same plan again completes the rest.
     """
     reap(engine)
-    pool = GraderPool(engine, jobs, str(project.results))
-    runner = Runner(project, engine, pool)
+    stop = threading.Event()
+    pool = GraderPool(engine, jobs, str(project.results), stop)
+    runner = Runner(project, engine, pool, stop)
     loaded = {name: project.task(name) for name in dict.fromkeys(s.run.task for s in plan.specs)}
     done: dict[str, Finished] = {}
 
@@ -99,6 +100,7 @@ def _interrupts(runner: Runner, engine: Engine) -> Iterator[None]:
         for kind, name, owner in engine.ours():
             if kind == "container" and owner == me:
                 engine.kill(name)
+        runner.pool.abort()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         runner.stop.set()

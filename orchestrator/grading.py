@@ -13,7 +13,7 @@ from grader import wire
 from grader.evidence import Bundle
 from grader.lost import unjudged
 from orchestrator.engine import Attached, ContainerSpec, Engine, Limits
-from schema.errors import CopperbenchError, EngineError
+from schema.errors import CopperbenchError, EngineError, Interrupted
 from schema.hashing import sha256
 from schema.jsonfile import validate_as
 from schema.verdict import Verdict
@@ -24,6 +24,8 @@ RECORDS = 50
 """A grader container is replaced after this many records, whatever they left in it."""
 SECONDS = 900
 """Longest wait for one grade; the grader's own limits are lower."""
+START_SECONDS = 60
+WRITE_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ class Slot:
         streams = self._streams or self.open()
         self._used += 1
         try:
-            streams.write(frame)
+            streams.write(frame, WRITE_SECONDS)
+            streams.patience(SECONDS)
             return wire.decode_answer(streams.read)
         except (OSError, EOFError, ValueError) as error:
             said = bytes(streams.stderr).decode("utf-8", "replace").strip().splitlines()
@@ -98,7 +101,7 @@ class Slot:
             )
         )
         self._streams = self._engine.attach(self._container)
-        self._streams.settimeout(SECONDS)
+        self._streams.patience(START_SECONDS)
         self._engine.start(self._container)
         try:
             self.facts = GraderFacts(**wire.decode_answer(self._streams.read))
@@ -111,6 +114,11 @@ class Slot:
                 fix="run make images",
             ) from None
         return self._streams
+
+    def abort(self) -> None:
+        """End whatever another thread is waiting for here."""
+        if streams := self._streams:
+            streams.abort()
 
     def close(self) -> None:
         """Remove the container."""
@@ -125,9 +133,16 @@ class Slot:
 class GraderPool:
     """As many slots as jobs; each is used by one thread at a time."""
 
-    def __init__(self, engine: Engine, jobs: int, scope: str) -> None:
-        """``scope`` makes container names particular to this process."""
+    def __init__(self, engine: Engine, jobs: int, scope: str, stop: threading.Event | None = None) -> None:
+        """
+        Args:
+            engine: where the containers run.
+            jobs: how many slots.
+            scope: makes container names particular to this process.
+            stop: set when our containers are being killed: a grader lost then says nothing of its evidence.
+        """
         self._engine = engine
+        self._stop = stop or threading.Event()
         name = sha256(f"{scope}|{engine.owner}".encode())[:16]
         self._slots = [Slot(engine, f"copperbench-grader-{name}-{n}") for n in range(jobs)]
         self._free: queue.SimpleQueue[Slot] = queue.SimpleQueue()
@@ -152,6 +167,7 @@ class GraderPool:
 
         Raises:
             EngineError: the engine itself is gone.
+            Interrupted: the grader was killed because we are to stop.
         """
         reason = ""
         for _ in range(2):
@@ -159,6 +175,8 @@ class GraderPool:
                 with self.slot() as slot:
                     return slot.grade(bundle)
             except EngineError as error:
+                if self._stop.is_set():
+                    raise Interrupted("interrupted", about=str(bundle.facts.run)) from None
                 if not self._engine.ping():
                     raise
                 reason = error.what
@@ -175,6 +193,11 @@ class GraderPool:
             if self._facts is None:
                 raise EngineError("the grader says nothing of itself", about=IMAGE)
             return self._facts
+
+    def abort(self) -> None:
+        """End all waiting: the containers are being killed."""
+        for slot in self._slots:
+            slot.abort()
 
     def close(self) -> None:
         """Remove every container of the pool."""

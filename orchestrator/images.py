@@ -205,13 +205,32 @@ def _wheels(project: Project, lock: str) -> dict[str, bytes]:
     if not (folder / ".complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
         command = [
-            sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--no-deps",
-            "--only-binary=:all:", "--python-version", "3.13", "--implementation", "cp",
-            "--abi", "cp313", "--abi", "abi3", "--abi", "none",
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--require-hashes",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--python-version",
+            "3.13",
+            "--implementation",
+            "cp",
+            "--abi",
+            "cp313",
+            "--abi",
+            "abi3",
+            "--abi",
+            "none",
             *(f"--platform=manylinux_2_{n}_x86_64" for n in (17, 24, 26, 27, 28, 34)),
-            "--platform=manylinux2014_x86_64", "--platform=any",
-            "--requirement", str(path), "--dest", str(folder),
-        ]  # fmt: skip
+            "--platform=manylinux2014_x86_64",
+            "--platform=any",
+            "--requirement",
+            str(path),
+            "--dest",
+            str(folder),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             said = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")]

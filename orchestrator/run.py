@@ -66,15 +66,15 @@ class Observed:
 class Runner:
     """Executes jobs of one project on one engine."""
 
-    def __init__(self, project: Project, engine: Engine, pool: GraderPool) -> None:
+    def __init__(self, project: Project, engine: Engine, pool: GraderPool, stop: threading.Event) -> None:
+        """``stop``: set to end early, with our containers killed; runs in flight are then not recorded."""
         self.project = project
         self.engine = engine
         self.pool = pool
         self.records = Records(project.results)
         self.store = EvidenceWriter(project.results / "evidence.git")
         self.baselines = Baselines(project, engine)
-        self.stop = threading.Event()
-        """Set to end early: containers are killed from outside, runs in flight are not recorded."""
+        self.stop = stop
 
     def prepare(self, run: RunId, loaded: LoadedTask, inputs: Callable[[], bytes | None]) -> Job:
         """Read and verify all that a run depends on; prepare its baseline if it is not cached."""
@@ -106,6 +106,8 @@ class Runner:
             try:
                 observed = self._observe(job, attempt)
             except EngineError as fault:
+                if self.stop.is_set():
+                    raise Interrupted("interrupted", about=str(job.run)) from None
                 faults.append(str(fault))
                 continue
             return self._judge(job, observed, attempt, faults, began)

@@ -13,8 +13,11 @@ from schema.transcript import EventType, ExitPath
 
 def _linear_regex(pattern: str) -> str:
     """Refuse a pattern that RE2 does not accept: it could not be matched in linear time."""
+    options = re2.Options()
+    # The error is raised; RE2 would also print it.
+    options.log_errors = False
     try:
-        re2.compile(pattern)
+        re2.compile(pattern, options)
     except re2.error as error:
         text = error.args[0] if error.args else error
         raise ValueError(f"not a valid RE2 regular expression: {text!s}") from None

@@ -17,7 +17,7 @@ PATTERNS: dict[str, str] = {
     "github-pat": r"github_pat_[A-Za-z0-9_]{22,}",
     "groq": r"(?:^|[^A-Za-z0-9_])gsk_[A-Za-z0-9]{20,}",
 }
-"""Pattern id → RE2 expression over bytes. A change raises SUITE_VERSION (Standard §6.1)."""
+"""Pattern id → RE2 expression over bytes. A change raises SUITE_VERSION (Standard §4.1)."""
 
 
 def _options() -> re2.Options:

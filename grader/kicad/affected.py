@@ -78,7 +78,7 @@ class BoardNets:
         if finding.type not in ANEW:
             return None
         for uuid in finding.uuids:
-            net = self._board.net_of_item.get(uuid)
-            if net and net in self._board.pads:
+            net = self._board.net_of(uuid)
+            if net in self._board.pads:
                 return _spell(self._board.pads[net])
         return None

@@ -1,31 +1,83 @@
-"""What the grader needs of a board: nets, pads and which net an item is on."""
+"""What the grader needs of a board: which pads a net has, and which net an item is on."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import cached_property
 
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.sexpr import Node, parse
 
-_CONNECTED = ("segment", "arc", "via", "zone")
+Pad = tuple[str, str]
+"""(reference, pad number)."""
+_COPPER = ("segment", "arc", "via", "zone")
+_OF_ITEM = ("net", "uuid", "tstamp")
 
 
-@dataclass(frozen=True)
 class Board:
-    """One ``.kicad_pcb``."""
+    """One ``.kicad_pcb``; tracks and zones are read only when one is asked for."""
 
-    pads: Mapping[str, frozenset[tuple[str, str]]]
-    """Net name, as the board writes it → (reference, pad number)."""
-    net_of_item: Mapping[str, str]
-    """Uuid of a pad, track, arc, via or zone → its net's name."""
-    footprints: int
-    lines: int
+    def __init__(self, root: Node, lines: int) -> None:
+        self._root = root
+        self.lines = lines
+
+    @property
+    def pads(self) -> Mapping[str, frozenset[Pad]]:
+        """Net name, as the board writes it → its pads."""
+        return self._pads[0]
+
+    @cached_property
+    def footprints(self) -> int:
+        """Placed footprints."""
+        return sum(1 for _ in self._root.lists("footprint", "module"))
+
+    def net_of(self, uuid: str) -> str:
+        """Net of a pad, track, arc, via or zone; empty if it has none or is not there."""
+        return self._pads[1].get(uuid) or self._copper.get(uuid, "")
+
+    @cached_property
+    def _pads(self) -> tuple[dict[str, frozenset[Pad]], dict[str, str]]:
+        nets: defaultdict[str, set[Pad]] = defaultdict(set)
+        items: dict[str, str] = {}
+        for footprint in self._root.lists("footprint", "module"):
+            reference = _reference(footprint)
+            for pad in footprint.lists("pad"):
+                net, uuid = self._item(pad)
+                items[uuid] = net
+                if net:
+                    nets[net].add((reference, pad.value))
+        return {net: frozenset(pads) for net, pads in nets.items()}, items
+
+    @cached_property
+    def _copper(self) -> dict[str, str]:
+        found = {}
+        for item in self._root.lists(*_COPPER):
+            net, uuid = self._item(item)
+            found[uuid] = net
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[str, str]:
+        """Net number → name. KiCad 10 writes no numbers."""
+        declared = (net.texts() for net in self._root.lists("net"))
+        return {texts[1]: texts[2] for texts in declared if len(texts) > 2}
+
+    def _item(self, node: Node) -> tuple[str, str]:
+        net = uuid = ""
+        for part in node.lists(*_OF_ITEM):
+            texts = part.texts()
+            if texts[0] != "net":
+                uuid = uuid or "".join(texts[1:2])
+            elif len(texts) > 2:
+                net = texts[2]
+            elif len(texts) == 2 and texts[1] != "0":
+                net = self._numbers.get(texts[1], texts[1])
+        return net, uuid
 
 
 def read_board(data: bytes, path: str) -> Board:
-    """Read one board.
+    """Check one board, whole; what it holds is read when asked for.
 
     Raises:
         Unjudgeable: not a board within the reader's limits.
@@ -33,47 +85,7 @@ def read_board(data: bytes, path: str) -> Board:
     root = parse(data, path)
     if root.name != "kicad_pcb":
         raise Unjudgeable(f"{path}: not a KiCad board")
-    numbers: dict[str, str] = {}
-    pads: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
-    items: dict[str, str] = {}
-    footprints = 0
-    for node in root.lists("net", "footprint", "module", *_CONNECTED):
-        name = node.name
-        if name == "net":
-            texts = node.texts()
-            if len(texts) > 2:
-                numbers[texts[1]] = texts[2]
-        elif name in _CONNECTED:
-            items[_uuid(node)] = _net(node, numbers)
-        else:
-            footprints += 1
-            reference = _reference(node)
-            for pad in node.lists("pad"):
-                net = _net(pad, numbers)
-                items[_uuid(pad)] = net
-                if net:
-                    pads[net].add((reference, pad.value))
-    return Board(
-        {net: frozenset(members) for net, members in pads.items()},
-        items,
-        footprints,
-        data.count(b"\n") + (not data.endswith(b"\n") and bool(data)),
-    )
-
-
-def _uuid(node: Node) -> str:
-    return node.get("uuid") or node.get("tstamp")
-
-
-def _net(node: Node, numbers: Mapping[str, str]) -> str:
-    """Net of a pad, track or zone: by number and name, by number alone, or (KiCad 10) by name alone."""
-    net = node.first("net")
-    if net is None:
-        return ""
-    texts = net.texts()[1:]
-    if len(texts) > 1:
-        return texts[1]
-    return numbers.get(texts[0], texts[0]) if texts and texts[0] != "0" else ""
+    return Board(root, data.count(b"\n") + (not data.endswith(b"\n") and bool(data)))
 
 
 def _reference(footprint: Node) -> str:

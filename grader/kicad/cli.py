@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -48,8 +49,12 @@ _READS: Mapping[Job, tuple[str, ...]] = {
 }
 """Ends of the names of the files that can change a result; no other is copied or hashed."""
 
-_SHELL = 'ulimit -c 0 -f "$1"; ulimit -v "$2"; ulimit -n "$3"; ulimit -p "$4" 2>/dev/null; shift 4; exec "$@"'
-"""A shell sets the limits and becomes kicad-cli: Python between fork and exec is unsafe with threads."""
+_SHELL = (
+    'ulimit -c 0 && ulimit -f "$1" && ulimit -v "$2" && ulimit -n "$3" || exit 125; '
+    'ulimit -u "$4" 2>/dev/null || ulimit -p "$4" || exit 125; shift 4; exec "$@"'
+)
+"""A shell sets the limits and becomes kicad-cli: Python between fork and exec is unsafe with threads.
+``-u`` is bash's and ``-p`` is dash's name for the number of processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,12 @@ class KicadCli:
         self._furnish(home)
         temporary = folder / "tmp"
         temporary.mkdir()
-        limits = (caps.file_bytes // 512, caps.memory_bytes // 1024, caps.open_files, caps.processes)
+        limits = (
+            _at_most(resource.RLIMIT_FSIZE, caps.file_bytes) // 512,
+            _at_most(resource.RLIMIT_AS, caps.memory_bytes) // 1024,
+            _at_most(resource.RLIMIT_NOFILE, caps.open_files),
+            _at_most(resource.RLIMIT_NPROC, caps.processes),
+        )
         argv = ("/bin/sh", "-c", _SHELL, "sh", *map(str, limits), *self._wrapper, *command)
         environment = {
             "HOME": str(home),
@@ -213,7 +223,8 @@ class KicadCli:
             size = said.seek(0, os.SEEK_END)
             said.seek(max(0, size - caps.message_bytes))
             text = said.read(caps.message_bytes).decode("utf-8", "replace")
-        if code == 127 or (code == 126 and not text):
+        if code in (125, 126, 127):
+            # The shell's own codes: limits not set, not executable, not found.
             raise ToolUnavailable(f"{command[0]}: cannot be run: {text.strip()[-200:]}")
         return code, text
 
@@ -239,6 +250,12 @@ def _write(root: Path, path: str, data: bytes) -> None:
         file.write_bytes(data)
     except OSError as error:
         raise Unjudgeable(f"{path!r}: cannot be copied ({error.strerror})") from None
+
+
+def _at_most(kind: int, wanted: int) -> int:
+    """A limit, lowered to what this process may have itself."""
+    hard = resource.getrlimit(kind)[1]
+    return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -50,7 +50,9 @@ class Design:
         """
         target = self._artifacts.schematic
         _ = self.hierarchy
-        return read_netlist(self._run("netlist", target, self._files(self._pinned())), f"netlist of {target}")
+        return read_netlist(
+            self._run("netlist", target, self._files("netlist", self._pinned())), f"netlist of {target}"
+        )
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -167,35 +169,32 @@ class Design:
             )
         )
 
-    def _files(self, pinned: bytes) -> dict[str, bytes]:
-        """The design files with every rule file replaced by the pristine one.
+    def _files(self, job: Job, pinned: bytes) -> dict[str, bytes]:
+        """What kicad-cli reads for a job, with every rule file replaced by the pristine one.
 
         Raises:
             Unjudgeable: a path leaves the tree, or a file that kicad-cli could read is one that we cannot.
         """
         if self.escapes:
             raise Unjudgeable(f"a path leaves the tree: {self.escapes[0]}")
+        files = self._cli.inputs(job, paths.design_files(self._tree))
         files = {
-            path: data
-            for path, data in paths.design_files(self._tree).items()
-            if not path.endswith((".kicad_dru", ".kicad_pro"))
+            path: data for path, data in files.items() if not path.endswith((".kicad_dru", ".kicad_pro"))
         }
         for path, data in files.items():
             if path not in self._pristine or self._pristine[path].data != data:
                 # KiCad is more lenient than our reader: what we cannot read, it must not see.
                 parse(data, path)
-        for path, data in paths.design_files(self._pristine).items():
-            if path.endswith(".kicad_dru"):
-                files[path] = data
-        stems = {posixpath.splitext(path)[0] for path in (self._artifacts.schematic, self._project_path)}
-        if self._artifacts.board:
-            stems.add(posixpath.splitext(self._artifacts.board)[0])
+        pristine = self._cli.inputs(job, paths.design_files(self._pristine))
+        files |= {path: data for path, data in pristine.items() if path.endswith(".kicad_dru")}
+        opened = [self._artifacts.schematic, self._artifacts.board, self._project_path]
         # KiCad takes the project that is called like the file it opens.
+        stems = {posixpath.splitext(path)[0] for path in opened if path}
         return files | {f"{stem}.kicad_pro": pinned for stem in stems}
 
     def _fingerprint(self, kind: Literal["erc", "drc"]) -> str:
         target = self._artifacts.schematic if kind == "erc" else self._artifacts.board
-        return self._cli.digest(kind, target or "", self._files(self._pinned()))
+        return self._cli.digest(kind, target or "", self._files(kind, self._pinned()))
 
     # Reports.
 
@@ -214,7 +213,7 @@ class Design:
     def _erc(self, exclusions: bool) -> Report:
         target = self._artifacts.schematic
         _ = self.hierarchy
-        files = self._files(self._pinned(exclusions=exclusions))
+        files = self._files("erc", self._pinned(exclusions=exclusions))
         findings = self._findings("erc", target, files)
         nets = SchematicNets(self.hierarchy, self.netlist) if _any_picked_anew(findings) else None
         return Report(
@@ -241,7 +240,7 @@ class Design:
 
     def _drc_under(self, pinned: bytes) -> Report:
         target = self._artifacts.board or ""
-        files = self._files(pinned)
+        files = self._files("drc", pinned)
         findings = self._findings("drc", target, files)
         nets = BoardNets(self.board) if _any_picked_anew(findings) else None
         return Report(

@@ -61,12 +61,8 @@ def escapes(end: Tree, pristine: Tree, project: str | None) -> list[str]:
 
     Never raises for any content: a file that cannot be read is refused where its content is judged.
     """
-    allowed = {
-        (reference.kind, reference.text)
-        for path in design_files(pristine)
-        for reference in references(path, pristine[path].data)
-        if reference.kind != "sheet"
-    }
+    held = {path: list(references(path, data)) for path, data in design_files(pristine).items()}
+    allowed = {(one.kind, one.text) for found in held.values() for one in found if one.kind != "sheet"}
     folder = posixpath.dirname(project) if project else ""
     variables = _text_variables(end, project)
     found: set[str] = set()
@@ -79,8 +75,8 @@ def escapes(end: Tree, pristine: Tree, project: str | None) -> list[str]:
             continue
         if not path.endswith(DESIGN):
             continue
-        same = path in pristine and pristine[path].data == entry.data
-        for reference in references(path, entry.data):
+        same = path in held and pristine[path].data == entry.data
+        for reference in held[path] if same else references(path, entry.data):
             if (reference.kind, reference.text) in allowed and (same or reference.kind != "variable"):
                 continue
             base = posixpath.dirname(path) if reference.kind in ("sheet", "embedded") else folder
@@ -108,21 +104,30 @@ _KEYWORDS: Mapping[str, Kind] = {
     "page_layout_descr_file": "worksheet",
 }
 _TEXT = rb"(?:" + STRING + rb"|" + ATOM + rb")"
-# Skips in C to the next list of interest, wherever it is nested; strings are skipped whole.
-_HEAD = rb"\(" + SPACE + rb"*+(?:model|uri|sheetfile|page_layout_descr_file|file|property|type)" + SPACE
-_NEXT = re.compile(
-    rb'(?:[^("]++|' + STRING + rb"|\((?!" + _HEAD[2:] + rb"))*+"
-    rb"\(" + SPACE + rb"*+(model|uri|sheetfile|page_layout_descr_file|file|property|type)"
-    rb"((?:" + SPACE + rb"++" + _TEXT + rb"){0,3})"
-)
 _ONE = re.compile(_TEXT)
 _FILE_NAME = re.compile(SPACE + rb"*+\(" + SPACE + rb"*+name" + SPACE + rb"++(" + _TEXT + rb")")
 
 
+def _next(*names: str) -> re.Pattern[bytes]:
+    """The next list so named, however deep; what lies before, strings above all, is skipped in C."""
+    head = SPACE + rb"*+(?:" + "|".join(names).encode() + rb")" + SPACE
+    return re.compile(
+        rb'(?:[^("]++|' + STRING + rb"|\((?!" + head + rb"))*+\(" + SPACE + rb"*+(\w++)"
+        rb"((?:" + SPACE + rb"++" + _TEXT + rb"){0,3})"
+    )
+
+
+# No more names than a kind of file needs: boards are full of properties and types that are no paths.
+_IN_BOARD = _next("model", "file", "page_layout_descr_file")
+_IN_TABLE = _next("uri", "type")
+_ELSEWHERE = _next("model", "uri", "sheetfile", "page_layout_descr_file", "file", "property")
+
+
 def _expression_references(path: str, root: Node) -> Iterator[Reference]:
     source, position = root.source, 0
-    table, board = path.endswith(TABLES), path.endswith((".kicad_pcb", ".kicad_mod"))
-    while match := _NEXT.match(source, position):
+    board, table = path.endswith((".kicad_pcb", ".kicad_mod")), path.endswith(TABLES)
+    pattern = _IN_BOARD if board else _IN_TABLE if table else _ELSEWHERE
+    while match := pattern.match(source, position):
         position = match.end()
         keyword = match[1].decode()
         texts = [_plain(raw) for raw in _ONE.findall(match[2])]
@@ -130,17 +135,20 @@ def _expression_references(path: str, root: Node) -> Iterator[Reference]:
             if name := _FILE_NAME.match(source, position):
                 yield Reference(path, "embedded", _plain(name[1]))
         elif keyword == "type":
-            if table and texts and texts[0].lower() in ("http", "database"):
+            if texts and texts[0].lower() in ("http", "database"):
                 yield Reference(path, "library", f"{texts[0].lower()}:")
         elif keyword == "property":
-            texts = [text for text in texts if text != "private"]
-            name_, value = (*texts, "", "")[:2]
-            if name_.strip().lower() in _SHEET_FILE and not board:
-                yield Reference(path, "sheet", value)
-            elif name_.strip().lower() in _SIMULATION and value:
-                yield Reference(path, "simulation", value)
-        elif texts and not (keyword == "sheetfile" and board):
+            yield from _property_reference(path, texts)
+        elif texts:
             yield Reference(path, _KEYWORDS[keyword], texts[0])
+
+
+def _property_reference(path: str, texts: list[str]) -> Iterator[Reference]:
+    name, value = ([text for text in texts if text != "private"] + ["", ""])[:2]
+    if name.strip().lower() in _SHEET_FILE:
+        yield Reference(path, "sheet", value)
+    elif name.strip().lower() in _SIMULATION and value:
+        yield Reference(path, "simulation", value)
 
 
 def _plain(raw: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from grader.evidence import Tree
+from grader.evidence import Entry, Tree
 from grader.kicad import project
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.schematic import Hierarchy, read_hierarchy
@@ -47,15 +47,17 @@ def _custom_rules(end: Tree, pristine: Tree, _artifacts: Artifacts) -> Iterator[
 
 
 def _schematic_rules(end: Tree, pristine: Tree, artifacts: Artifacts) -> Iterator[str]:
-    if all(pristine.get(path) == entry for path, entry in end.items() if path.endswith(".kicad_sch")):
-        return
-    if artifacts.schematic not in pristine:
+    if artifacts.schematic not in pristine or _schematics(end) == _schematics(pristine):
         return
     before = _electrical(read_hierarchy(pristine, artifacts.schematic))
     after = _electrical(read_hierarchy(end, artifacts.schematic))
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key) and (key in before or not key.startswith("pin types")):
             yield f"schematic: {key}: {before.get(key, 'none')} before, {after.get(key, 'none')} after"
+
+
+def _schematics(tree: Tree) -> dict[str, Entry]:
+    return {path: entry for path, entry in tree.items() if path.endswith(".kicad_sch")}
 
 
 def _electrical(hierarchy: Hierarchy) -> dict[str, str]:

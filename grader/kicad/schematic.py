@@ -11,7 +11,7 @@ from typing import Literal
 from grader.evidence import Tree
 from grader.kicad import buses, names
 from grader.kicad.errors import Unjudgeable
-from grader.kicad.sexpr import Node, parse
+from grader.kicad.sexpr import Nested, parse
 
 MAX_INSTANCES = 2_000
 """Sheet instances of one design; a sheet that holds two copies of a sheet that holds two … grows fast."""
@@ -166,19 +166,20 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
     uuid = ""
     wanted = ("uuid", "lib_symbols", "symbol", "sheet", "no_connect", *_LABELS)
     for node in root.lists(*wanted):
-        match node.name:
+        tree = node.tree()
+        match tree[0]:
             case "uuid":
-                uuid = node.value
+                uuid = _text(tree, 1)
             case "lib_symbols":
-                library.update(_library(node))
+                library.update(_library(tree))
             case "symbol":
-                symbols.append(_symbol(node))
+                symbols.append(_symbol(tree))
             case "sheet":
-                sheets.append(_sheet(node, path))
+                sheets.append(_sheet(tree, f"{path}: line {node.line()}"))
             case "no_connect":
                 no_connects += 1
             case kind:
-                labels.append(Label(_LABELS[kind], node.value, node.get("uuid")))
+                labels.append(Label(_LABELS[str(kind)], _text(tree, 1), _get(tree, "uuid")))
     return SchematicFile(
         path,
         uuid,
@@ -191,26 +192,49 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
     )
 
 
-def _property(node: Node) -> tuple[str, str]:
-    # ``(property private "Name" "value")`` is allowed too.
-    texts = [text for text in node.texts()[1:] if text != "private"]
-    name, value = (*texts, "", "")[:2]
-    return name, value
+def _text(tree: Nested, place: int) -> str:
+    """The text at a place; empty if there is none or a list is there."""
+    item = tree[place] if place < len(tree) else ""
+    return item if isinstance(item, str) else ""
 
 
-def _symbol(node: Node) -> Symbol:
+def _lists(tree: Nested, name: str) -> Iterator[Nested]:
+    for item in tree:
+        if not isinstance(item, str) and item and item[0] == name:
+            yield item
+
+
+def _first(tree: Nested, name: str) -> Nested | None:
+    return next(_lists(tree, name), None)
+
+
+def _get(tree: Nested, name: str) -> str:
+    """The value of the first child list so named."""
+    found = _first(tree, name)
+    return _text(found, 1) if found else ""
+
+
+def _properties(tree: Nested) -> list[tuple[str, str]]:
+    found = []
+    for item in _lists(tree, "property"):
+        # ``(property private "Name" "value")`` is allowed too.
+        place = 2 if _text(item, 1) == "private" else 1
+        found.append((_text(item, place), _text(item, place + 1)))
+    return found
+
+
+def _symbol(tree: Nested) -> Symbol:
     references: dict[str, str] = {}
-    instances = node.first("instances")
-    for project in instances.lists("project") if instances else ():
-        for path in project.lists("path"):
-            references[path.value] = path.get("reference")
-    unit = node.get("unit")
+    for project in _lists(_first(tree, "instances") or [], "project"):
+        for path in _lists(project, "path"):
+            references[_text(path, 1)] = _get(path, "reference")
+    unit = _get(tree, "unit")
     return Symbol(
-        uuid=node.get("uuid"),
-        library=node.get("lib_name") or node.get("lib_id"),
+        uuid=_get(tree, "uuid"),
+        library=_get(tree, "lib_name") or _get(tree, "lib_id"),
         unit=int(unit) if unit.isdecimal() and len(unit) < 6 else 1,
-        properties=dict(map(_property, node.lists("property"))),
-        pins={pin.get("uuid"): pin.value for pin in node.lists("pin")},
+        properties=dict(_properties(tree)),
+        pins={_get(pin, "uuid"): _text(pin, 1) for pin in _lists(tree, "pin")},
         references=references,
     )
 
@@ -219,31 +243,30 @@ _SHEET_NAME = ("sheetname", "sheet name")
 _SHEET_FILE = ("sheetfile", "sheet file")
 
 
-def _sheet(node: Node, path: str) -> Sheet:
+def _sheet(tree: Nested, where: str) -> Sheet:
     """A sheet symbol. KiCad takes name and file from the first two properties, whatever they are called."""
-    fields = [(name.lower(), value) for name, value in map(_property, node.lists("property"))]
-    names_ = [name for name, _ in fields]
-    known = [name for name in names_ if name in _SHEET_NAME or name in _SHEET_FILE]
-    if names_[:2] != known or known[0] not in _SHEET_NAME or known[1] not in _SHEET_FILE:
-        raise Unjudgeable(f"{path}: line {node.line()}: a sheet without name and file as KiCad writes them")
+    fields = [(name.lower(), value) for name, value in _properties(tree)]
+    known = [name for name, _ in fields if name in _SHEET_NAME or name in _SHEET_FILE]
+    first = [name for name, _ in fields[:2]]
+    if first != known or len(first) < 2 or first[0] not in _SHEET_NAME or first[1] not in _SHEET_FILE:
+        raise Unjudgeable(f"{where}: a sheet without name and file as KiCad writes them")
     return Sheet(
-        uuid=node.get("uuid"),
+        uuid=_get(tree, "uuid"),
         name=fields[0][1],
         file=fields[1][1],
-        pins=tuple(Label("sheet-pin", pin.value, pin.get("uuid")) for pin in node.lists("pin")),
+        pins=tuple(Label("sheet-pin", _text(pin, 1), _get(pin, "uuid")) for pin in _lists(tree, "pin")),
     )
 
 
-def _library(node: Node) -> dict[str, LibrarySymbol]:
+def _library(tree: Nested) -> dict[str, LibrarySymbol]:
     found: dict[str, LibrarySymbol] = {}
     parents: dict[str, str] = {}
-    for symbol in node.lists("symbol"):
-        pins = [
-            _library_pin(pin) for holder in (symbol, *symbol.lists("symbol")) for pin in holder.lists("pin")
-        ]
-        name = symbol.value
-        found[name] = LibrarySymbol(name, symbol.first("power") is not None, tuple(pins))
-        if parent := symbol.get("extends"):
+    for symbol in _lists(tree, "symbol"):
+        holders = (symbol, *_lists(symbol, "symbol"))
+        pins = tuple(_library_pin(pin) for holder in holders for pin in _lists(holder, "pin"))
+        name = _text(symbol, 1)
+        found[name] = LibrarySymbol(name, _first(symbol, "power") is not None, pins)
+        if parent := _get(symbol, "extends"):
             parents[name] = parent
     for name, parent in parents.items():
         if base := found.get(parent):
@@ -252,14 +275,13 @@ def _library(node: Node) -> dict[str, LibrarySymbol]:
     return found
 
 
-def _library_pin(pin: Node) -> LibraryPin:
-    texts = pin.texts()
-    hide = pin.first("hide")
+def _library_pin(pin: Nested) -> LibraryPin:
+    hide = _first(pin, "hide")
     return LibraryPin(
-        number=pin.get("number"),
-        name=pin.get("name"),
-        type=texts[1] if len(texts) > 1 else "",
-        hidden="hide" in texts[2:] or (hide is not None and hide.value in ("yes", "")),
+        number=_get(pin, "number"),
+        name=_get(pin, "name"),
+        type=_text(pin, 1),
+        hidden="hide" in pin[2:] or (hide is not None and _text(hide, 1) in ("yes", "")),
     )
 
 

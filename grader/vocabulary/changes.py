@@ -7,20 +7,18 @@ from collections.abc import Iterator
 from grader.diff import (
     SIDE_FILES,
     Change,
-    LineCount,
     Uncountable,
     compare,
     count_lines,
-    fewest_changes,
     line_count,
     path_bytes,
     printable,
+    rewritten,
 )
 from grader.globs import matches_any
 from grader.vocabulary.context import Context, Outcome, check, failed, passed
 from schema.assertions import CommitCountArgs, DiffRatioArgs, FilesTouchedArgs, NoArgs, PathArgs
-from schema.credentials import matching_patterns
-from schema.hashing import sha256
+from schema.credentials import scan
 from schema.paths import decode_path
 
 LISTED = 20
@@ -53,12 +51,9 @@ def diff_ratio_max(args: DiffRatioArgs, context: Context) -> Outcome:
         return failed(f"{args.path}: no such file in the baseline")
     if after is not None and after.kind != "file":
         return failed(f"{args.path} became a symlink")
-    total = line_count(before.data)
-    if after is not None:
-        # The multiset bound decides the rewritten file, the one that would keep git busy.
-        fewest = fewest_changes(before.data, after.data)
-        if not LineCount(added=0, deleted=fewest, baseline=total).within(args.ratio):
-            return failed(f"{args.path}: at least {fewest} of {total} lines, ratio above {args.ratio}")
+    if after is not None and (fewest := rewritten(before.data, after.data, args.ratio)) is not None:
+        total = line_count(before.data)
+        return failed(f"{args.path}: at least {fewest} of {total} lines, ratio above {args.ratio}")
     try:
         count = count_lines(before.data, after.data if after is not None else None)
     except Uncountable as error:
@@ -91,9 +86,9 @@ def no_secret(_args: NoArgs, context: Context) -> Outcome:
         return failed(f"{facts.refused_count} entries were not kept, so they cannot be searched")
     found = []
     for path, entry in context.bundle.end.items():
-        for pattern in matching_patterns(entry.data + b"\n" + path_bytes(path)):
-            # The path may hold the secret itself.
-            found.append(f"pattern {pattern} in a path of SHA-256 {sha256(path_bytes(path))[:16]}")
+        if secret := scan(path_bytes(path), entry.data):
+            # By hash: the path may hold the secret itself.
+            found.append(f"pattern {secret.pattern} in the path of SHA-256 {secret.path_sha256[:16]}")
     return _none(sorted(found), f"{len(context.bundle.end)} files hold no credential", "credential found")
 
 

@@ -139,7 +139,7 @@ def drift_clean(args: DriftArgs, context: Context) -> Outcome:
     """Documents and schematic agree; with ``newOnly``, except where they did not in the baseline."""
     found = drift.mismatches(context.bundle.end, context.docs, context.design.netlist)
     notes: list[str] = []
-    if args.new_only:
+    if found and args.new_only:
         old = drift.mismatches(context.bundle.baseline, context.docs, context.baseline_design.netlist)
         known = {mismatch.place for mismatch in old if mismatch.row}
         notes = [f"{len(known)} rows were wrong in the baseline"] if known else []

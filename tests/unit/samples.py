@@ -29,22 +29,40 @@ def run_id(**changes: Any) -> RunId:
 def facts(run: RunId, **changes: Any) -> RunFacts:
     """What the harness saw of a run that ended by itself."""
     base = {
-        "run": run, "attempt": 1, "baseline_commit": "0" * 40, "baseline_sha256": ZERO,
-        "started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T00:00:01.000Z", "exit_code": 0,
-        "evidence": "kept", "history": History(status="ok"),
-    }  # fmt: skip
+        "run": run,
+        "attempt": 1,
+        "baseline_commit": "0" * 40,
+        "baseline_sha256": ZERO,
+        "started_at": "2026-01-01T00:00:00.000Z",
+        "ended_at": "2026-01-01T00:00:01.000Z",
+        "exit_code": 0,
+        "evidence": "kept",
+        "history": History(status="ok"),
+    }
     return RunFacts(**{**base, **changes})
 
 
 def stamp(**changes: Any) -> Stamp:
     """A comparability stamp."""
     base = {
-        "schema_version": "1.0.0", "suite_version": "1.0.0", "manifest_sha256": ZERO, "fixture_sha256": ZERO,
-        "agent": "solution", "agent_version": "1", "agent_image": "sha256:a", "kicad_version": "9.0.2",
-        "reference_image": "sha256:k", "scaffolder_version": "1", "grader_version": "0.1.0",
-        "grader_image": "sha256:g", "compass_version": "0.1.0", "git_version": "2.47.2",
-        "python_version": "3.13.5", "platform": "linux/amd64", "resources": {"pids": 256},
-    }  # fmt: skip
+        "schema_version": "1.0.0",
+        "suite_version": "1.0.0",
+        "manifest_sha256": ZERO,
+        "fixture_sha256": ZERO,
+        "agent": "solution",
+        "agent_version": "1",
+        "agent_image": "sha256:a",
+        "kicad_version": "9.0.2",
+        "reference_image": "sha256:k",
+        "scaffolder_version": "1",
+        "grader_version": "0.1.0",
+        "grader_image": "sha256:g",
+        "compass_version": "0.1.0",
+        "git_version": "2.47.2",
+        "python_version": "3.13.5",
+        "platform": "linux/amd64",
+        "resources": {"pids": 256},
+    }
     return Stamp(**{**base, **changes})
 
 
@@ -75,47 +93,74 @@ def record(
     """A record of a provider-free run."""
     run = run or run_id()
     base = {
-        "schema_version": "1.0.0", "run": run, "recorded_at": at, "tier": "simple", "expected_outcome": "edit",
-        "stamp": stamp(), "facts": facts(run), "verdict": verdict(passed), "evidence": None,
-        "cost": Cost(usd=None, segment="provider-free"), "timings": Timings(),
-    }  # fmt: skip
+        "schema_version": "1.0.0",
+        "run": run,
+        "recorded_at": at,
+        "tier": "simple",
+        "expected_outcome": "edit",
+        "stamp": stamp(),
+        "facts": facts(run),
+        "verdict": verdict(passed),
+        "evidence": None,
+        "cost": Cost(usd=None, segment="provider-free"),
+        "timings": Timings(),
+    }
     return Record(**{**base, **changes})
 
 
 def task(**changes: Any) -> Task:
     """An edit task."""
     base = {
-        "id": "some-task", "tier": "simple", "mode": "do", "request": "do it",
-        "fixture": {"path": "fixtures/some-board", "sha256": ZERO}, "expectedOutcome": "edit",
+        "id": "some-task",
+        "tier": "simple",
+        "mode": "do",
+        "request": "do it",
+        "fixture": {"path": "fixtures/some-board", "sha256": ZERO},
+        "expectedOutcome": "edit",
         "caps": {"turns": 5, "wallClockSec": 60},
-    }  # fmt: skip
+    }
     return Task.model_validate({**base, **changes})
 
 
 def fixture(**changes: Any) -> Fixture:
     """A one-file fixture."""
     base = {
-        "id": "some-board", "sha256": ZERO, "complexity": "small",
+        "id": "some-board",
+        "sha256": ZERO,
+        "complexity": "small",
         "upstream": {
-            "name": "n", "url": "https://example.invalid/x", "commit": "0" * 40, "retrieved": "2026-01-01",
-            "license": "MIT", "copyright": "c", "modifications": "none", "paths": {"b.kicad_sch": "b.kicad_sch"},
+            "name": "n",
+            "url": "https://example.invalid/x",
+            "commit": "0" * 40,
+            "retrieved": "2026-01-01",
+            "license": "MIT",
+            "copyright": "c",
+            "modifications": "none",
+            "paths": {"b.kicad_sch": "b.kicad_sch"},
         },
         "files": {"b.kicad_sch": ZERO},
-        "kicad": {"authoredVersion": "9.0", "fileFormatVersion": {"schematic": 1}, "verifiedWithKicadCli": ["9.0.2"]},
+        "kicad": {
+            "authoredVersion": "9.0",
+            "fileFormatVersion": {"schematic": 1},
+            "verifiedWithKicadCli": ["9.0.2"],
+        },
         "artifacts": {"schematic": "b.kicad_sch"},
         "scale": {"schematicLines": 1, "symbols": 0, "sheets": 1, "signalNets": 0, "powerNets": 0},
         "baseline": {},
-    }  # fmt: skip
+    }
     return Fixture.model_validate({**base, **changes})
 
 
 def agent(**changes: Any) -> Agent:
     """The solution agent's manifest, shortened."""
     base = {
-        "name": "solution", "version": "1", "image": "copperbench/agent-solution",
+        "name": "solution",
+        "version": "1",
+        "image": "copperbench/agent-solution",
         "commands": {"do": ["agent", "{request}"]},
-        "bookkeeping": {"always": [".copperhead/runs/**"], "committed": ["docs/CHANGELOG.md"]}, "protocol": "none",
-    }  # fmt: skip
+        "bookkeeping": {"always": [".copperhead/runs/**"], "committed": ["docs/CHANGELOG.md"]},
+        "protocol": "none",
+    }
     return Agent.model_validate({**base, **changes})
 
 

@@ -16,6 +16,7 @@ from grader.diff import (
     fewest_changes,
     line_count,
     printable,
+    rewritten,
 )
 from grader.evidence import Entry
 
@@ -178,6 +179,13 @@ def test_counting_ends_in_time() -> None:
     with pytest.raises(Uncountable, match="more than"):
         count_lines(b"".join(lines), b"".join(reversed(lines)), seconds=1)
     assert time.monotonic() - started < 30
+
+
+def test_a_swollen_file_is_decided_before_it_is_split() -> None:
+    """A hundred million newlines as a list of lines need a gigabyte: a naive grader dies of it."""
+    assert rewritten(b"a\n" * 10, b"\n" * 100_000_000, 0.5) == 99_999_990
+    assert rewritten(b"a\n" * 10, b"b\n" * 10, 0.5) == 20
+    assert rewritten(b"a\n" * 10, b"b\n" + b"a\n" * 9, 0.5) is None
 
 
 @pytest.mark.parametrize(("changed", "ratio", "holds"), [(7, 0.07, True), (8, 0.07, False), (0, 0.01, True)])

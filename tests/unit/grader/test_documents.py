@@ -93,6 +93,7 @@ def test_tables_take_linear_time(unit: str, monkeypatch: pytest.MonkeyPatch) -> 
 
     def seconds(size: int) -> float:
         text = "|-" + unit * (size // len(unit))
+        tables.cache_clear()
         started = time.perf_counter()
         tables(text)
         return time.perf_counter() - started
@@ -108,6 +109,7 @@ def test_limits_are_inclusive(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unjudgeable, match="bytes"):
         rows(text + "\n")
     monkeypatch.setattr(documents, "ROWS", 1)
+    tables.cache_clear()
     with pytest.raises(Unjudgeable, match="rows"):
         rows(text)
 

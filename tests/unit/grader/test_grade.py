@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from grader.evidence import Entry
 from grader.grade import LINE, line
+from grader.grade import grade as real_grade
+from grader.kicad.cli import KicadCli
 from grader.kicad.errors import Unjudgeable
 from schema.assertions import Assertion
 from schema.verdict import Verdict
@@ -79,6 +82,14 @@ def test_what_cannot_be_judged_fails_as_a_whole(fields: dict[str, Any], category
     assert all(not outcome.passed and words in outcome.reason for outcome in verdict.assertions)
 
 
+def test_a_transcript_too_large_to_read_is_over_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that reads a huge board over and over forged nothing."""
+    monkeypatch.setattr("grader.transcript.BYTES", 10)
+    verdict = grade()
+    assert (verdict.verdict, verdict.category) == ("fail", "evidence-over-budget")
+    assert "bytes" in verdict.assertions[0].reason
+
+
 def test_a_killed_run_fails_by_its_cap_whatever_it_wrote() -> None:
     verdict = grade(killed_by="wall-clock")
     assert (verdict.verdict, verdict.category, verdict.exit_path) == ("fail", "wall-clock", "killed")
@@ -120,6 +131,20 @@ def test_diagnostics_tell_what_does_not_decide() -> None:
     ):
         assert words in told
     assert verdict.verdict == "pass"
+
+
+def test_rules_that_the_set_up_changed_are_not_the_runs() -> None:
+    """``quiet-baseline`` edits severities in every sandbox: a naive record blames the agent for it."""
+    quiet = FakeDesign(rule_changes=["demo.kicad_pro: severities edited"])
+    flagged = FakeDesign(rule_changes=[*quiet.rule_changes, "demo.kicad_sch: PWR_FLAG added"])
+    verdict = verdict_of(bundle(*ITEMS, baseline=FILES), flagged, quiet)
+    assert verdict.diagnostics == ["rule changed in a design file: demo.kicad_sch: PWR_FLAG added"]
+
+
+def test_lost_evidence_needs_no_kicad() -> None:
+    """kicad-cli is never asked about a run that left nothing: this one would raise at a touch."""
+    verdict = real_grade(bundle(*ITEMS, evidence="none"), cast("KicadCli", SimpleNamespace(major="9")))
+    assert (verdict.verdict, verdict.category) == ("fail", "infrastructure")
 
 
 def test_the_harness_knows_a_refusal_from_an_edit() -> None:

@@ -57,13 +57,15 @@ def test_every_run_has_a_verdict_and_every_failed_run_one_category(
     tampered: bool,
 ) -> None:
     expected, exit_path = ending
-    verdict = score(seen, expected, exit_path, outcomes, errors, tampered=tampered)
+    verdict = score(seen, expected, exit_path, outcomes, errors, tampered=tampered, too_large=tampered)
     lost = [outcome for outcome in outcomes if outcome.required and not outcome.passed]
     assert verdict.verdict == ("fail" if lost else "pass")
     assert (verdict.category is None) is (verdict.verdict == "pass")
     assert (verdict.first_failure is None) is (verdict.verdict == "pass")
     assert 0 <= verdict.credit <= 1
-    assert verdict == score(seen, expected, exit_path, outcomes, errors, tampered=tampered)
+    assert verdict == score(
+        seen, expected, exit_path, outcomes, errors, tampered=tampered, too_large=tampered
+    )
 
 
 @settings(max_examples=500)

@@ -27,7 +27,7 @@ from tests.unit.grader.support import (
     tree,
 )
 
-SAMPLES = Path(__file__).parents[2] / "data" / "transcripts"
+SAMPLES = Path(__file__).parent / "data" / "transcripts"
 BEGIN = event("run-start", **START)
 TOOL = event("tool", name="x", args={}, result="")
 REOPENED = event("deferred-affects-reopened", reopened=[])
@@ -175,23 +175,25 @@ def test_agents_may_write_their_transcript_elsewhere(glob: str) -> None:
     assert found.end is not None
 
 
-def test_limits_are_inclusive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit all is read, one above nothing is."""
-    data = transcript()
-    monkeypatch.setattr(module, "TRANSCRIPT_BYTES", len(data))
-    assert kinds(read(data)) == []
-    monkeypatch.setattr(module, "TRANSCRIPT_BYTES", len(data) - 1)
-    assert kinds(read(data)) == ["transcript-too-large"]
-    monkeypatch.setattr(module, "TRANSCRIPT_BYTES", 10**6)
-    monkeypatch.setattr(module, "EVENTS", 2)
-    assert kinds(read(data)) == []
-    monkeypatch.setattr(module, "EVENTS", 1)
-    assert kinds(read(data)) == ["transcript-too-large"]
-    monkeypatch.setattr(module, "EVENTS", 10)
-    monkeypatch.setattr(module, "LINE_BYTES", max(map(len, data.split(b"\n"))))
-    assert kinds(read(data)) == []
-    monkeypatch.setattr(module, "LINE_BYTES", module.LINE_BYTES - 1)
-    assert kinds(read(data)) == ["transcript-unreadable"]
+@pytest.mark.parametrize("limit", ["BYTES", "EVENTS", "LINE_BYTES"])
+def test_limits_are_inclusive(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limit all is read, one above nothing is; foolish reading is no tampering."""
+    data = transcript("done", TOOL)
+    lines = data.split(b"\n")
+    exact = {"BYTES": len(data), "EVENTS": len(lines) - 1, "LINE_BYTES": max(map(len, lines))}[limit]
+    monkeypatch.setattr(module, limit, exact)
+    assert read(data).end is not None
+    monkeypatch.setattr(module, limit, exact - 1)
+    found = read(data)
+    assert found.too_large
+    assert (found.end, found.events, found.tampering) == (None, (), ())
+
+
+def test_limits_hold_for_all_transcripts_of_a_run_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of stage attempts, each small: a naive grader reads them all into memory."""
+    monkeypatch.setattr(module, "EVENTS", 3)
+    other = TRANSCRIPT.replace("2026", "2027")
+    assert read(transcript(), {other: transcript()}, Mode.CREATE).too_large
 
 
 def test_depth_is_inclusive() -> None:
@@ -263,8 +265,6 @@ def test_reading_arbitrary_trees_never_raises(end: dict[str, Entry]) -> None:
 
 
 EXPECTED: dict[str, Any] = {
-    "T01": ExitPath.REPAIR_CYCLES,
-    "T02": ExitPath.DONE,
     "T03": ExitPath.DONE,
     "T04": ExitPath.REFUSED,
     "T05": ExitPath.STALLED,
@@ -272,13 +272,12 @@ EXPECTED: dict[str, Any] = {
     "T07": ExitPath.REFUSED,
     "T08": None,
     "T09": ExitPath.DONE,
-    "T10": ExitPath.TURN_BUDGET,
 }
 
 
-@pytest.mark.skipif(not SAMPLES.is_dir(), reason="the recorded transcripts are not in this checkout")
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_recorded_transcripts(name: str) -> None:
+def test_recorded_transcripts_of_copperhead(name: str) -> None:
+    """Real ones, killed, stalled and refused too, are what the contract calls honest."""
     [path] = SAMPLES.glob(f"{name}-*.jsonl")
     found = read(path.read_bytes())
     assert found.tampering == ()

@@ -7,10 +7,13 @@ from grader.git import CLEAN_ENVIRONMENT
 from orchestrator.collect import Collected
 
 IDENTITY = {
-    "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.invalid", "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
-    "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.invalid",
+    "GIT_AUTHOR_NAME": "t",
+    "GIT_AUTHOR_EMAIL": "t@example.invalid",
+    "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+    "GIT_COMMITTER_NAME": "t",
+    "GIT_COMMITTER_EMAIL": "t@example.invalid",
     "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
-}  # fmt: skip
+}
 
 
 class Repo:
@@ -24,9 +27,13 @@ class Repo:
     def git(self, *arguments: str) -> str:
         """Run git in the work tree."""
         done = subprocess.run(
-            ["git", *arguments], cwd=self.root, env={**CLEAN_ENVIRONMENT, **IDENTITY},
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            ["git", *arguments],
+            cwd=self.root,
+            env={**CLEAN_ENVIRONMENT, **IDENTITY},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout.strip()
 
     def commit(self, name: str, text: str) -> str:

@@ -13,17 +13,27 @@ from tests.unit.samples import ZERO, bundle, task
 def loaded(name: str, repeats: int | None = None) -> LoadedTask:
     parts = bundle()
     return LoadedTask(
-        task=task(id=name, repeats=repeats), assertions=parts.assertions, fixture=parts.fixture,
-        erc_baseline=parts.erc_baseline, drc_baseline=parts.drc_baseline, folder=Path(), manifest_sha256=ZERO,
-    )  # fmt: skip
+        task=task(id=name, repeats=repeats),
+        assertions=parts.assertions,
+        fixture=parts.fixture,
+        erc_baseline=parts.erc_baseline,
+        drc_baseline=parts.drc_baseline,
+        folder=Path(),
+        manifest_sha256=ZERO,
+    )
 
 
 def test_every_task_model_and_repeat_is_one_spec_in_a_fixed_order() -> None:
     plan = expand([loaded("a"), loaded("b", repeats=1)], ["m:x", "m:y"], "agent", 2, "s")
     runs = [(s.run.task, s.run.model, s.run.repeat) for s in plan.specs]
     assert runs == [
-        ("a", "m:x", 1), ("a", "m:x", 2), ("a", "m:y", 1), ("a", "m:y", 2), ("b", "m:x", 1), ("b", "m:y", 1),
-    ]  # fmt: skip
+        ("a", "m:x", 1),
+        ("a", "m:x", 2),
+        ("a", "m:y", 1),
+        ("a", "m:y", 2),
+        ("b", "m:x", 1),
+        ("b", "m:y", 1),
+    ]
 
 
 def test_the_id_is_a_function_of_the_specs_alone() -> None:
@@ -34,8 +44,10 @@ def test_the_id_is_a_function_of_the_specs_alone() -> None:
 
 def test_the_worst_case_adds_up_every_cap() -> None:
     assert worst_case(expand([loaded("a")], ["m:x"], "agent", 3, "s")) == {
-        "runs": 3, "turns": 15, "wallClockSec": 180,
-    }  # fmt: skip
+        "runs": 3,
+        "turns": 15,
+        "wallClockSec": 180,
+    }
 
 
 def test_the_same_plan_is_written_once(tmp_path: Path) -> None:

@@ -26,9 +26,14 @@ def loaded(tmp_path: Path) -> LoadedTask:
         path.write_text(json.dumps(value))
     parts = bundle()
     return LoadedTask(
-        task=task(), assertions=parts.assertions, fixture=parts.fixture, erc_baseline=parts.erc_baseline,
-        drc_baseline=parts.drc_baseline, folder=tmp_path, manifest_sha256=ZERO,
-    )  # fmt: skip
+        task=task(),
+        assertions=parts.assertions,
+        fixture=parts.fixture,
+        erc_baseline=parts.erc_baseline,
+        drc_baseline=parts.drc_baseline,
+        folder=tmp_path,
+        manifest_sha256=ZERO,
+    )
 
 
 def finished(name: str, passed: bool, first: str = "net") -> Finished:

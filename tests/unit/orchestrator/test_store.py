@@ -20,9 +20,16 @@ RUN = RunId(suite_version="1.0.0", task="some-task", model="solution:gold", agen
 
 def facts(**changes: object) -> RunFacts:
     base = RunFacts(
-        run=RUN, attempt=1, baseline_commit="0" * 40, baseline_sha256="0" * 64, started_at="a", ended_at="b",
-        exit_code=0, evidence="kept", history=History(status="ok"),
-    )  # fmt: skip
+        run=RUN,
+        attempt=1,
+        baseline_commit="0" * 40,
+        baseline_sha256="0" * 64,
+        started_at="a",
+        ended_at="b",
+        exit_code=0,
+        evidence="kept",
+        history=History(status="ok"),
+    )
     return base.model_copy(update=changes)
 
 
@@ -109,9 +116,12 @@ def test_many_writers_at_once_lose_nothing(writer: EvidenceWriter) -> None:
 
 
 names = st.lists(
-    st.binary(min_size=1, max_size=12).filter(lambda b: b"/" not in b and b"\0" not in b and b not in {b".", b".."}),
-    min_size=1, max_size=3,
-).map(lambda parts: b"/".join(parts).decode("utf-8", "surrogateescape"))  # fmt: skip
+    st.binary(min_size=1, max_size=12).filter(
+        lambda b: b"/" not in b and b"\0" not in b and b not in {b".", b".."}
+    ),
+    min_size=1,
+    max_size=3,
+).map(lambda parts: b"/".join(parts).decode("utf-8", "surrogateescape"))
 
 
 def consistent(tree: dict[str, bytes]) -> bool:
@@ -128,15 +138,19 @@ def test_any_tree_comes_back(writer: EvidenceWriter, files: dict[str, bytes]) ->
 
 def test_the_manifest_lists_paths_in_byte_order() -> None:
     assert [entry.path for entry in describe({"b": Entry(b""), "a/z": Entry(b""), "a-z": Entry(b"")})] == [
-        "a-z", "a/z", "b",
-    ]  # fmt: skip
+        "a-z",
+        "a/z",
+        "b",
+    ]
 
 
 def test_the_id_is_a_digest_of_the_canonical_manifest(writer: EvidenceWriter) -> None:
     ref = writer.put_run(facts(), {}, known=frozenset())
     out = subprocess.run(
-        ["git", "--git-dir", str(writer.path), "show", f"{ref.ref}:manifest.json"], capture_output=True, check=True
-    )  # fmt: skip
+        ["git", "--git-dir", str(writer.path), "show", f"{ref.ref}:manifest.json"],
+        capture_output=True,
+        check=True,
+    )
     from schema.run import Evidence
 
     assert evidence_id(Evidence.model_validate_json(out.stdout)) == ref.id

@@ -85,10 +85,14 @@ def test_ids_are_unique_and_something_is_required() -> None:
 
 def test_a_create_task_points_at_its_brief() -> None:
     task = {
-        "id": "t", "tier": "simple", "mode": "create", "request": "make me a board",
+        "id": "t",
+        "tier": "simple",
+        "mode": "create",
+        "request": "make me a board",
         "fixture": {"path": "fixtures/f", "sha256": "0" * 64},
-        "expectedOutcome": "edit", "caps": {"turns": 1, "wallClockSec": 1},
-    }  # fmt: skip
+        "expectedOutcome": "edit",
+        "caps": {"turns": 1, "wallClockSec": 1},
+    }
     with pytest.raises(ValidationError, match=r"brief\.md"):
         Task.model_validate(task)
     assert Task.model_validate({**task, "request": "brief.md"}).setup.commands == ["init"]

@@ -8,13 +8,11 @@ from pathlib import Path
 from grader.evidence import Tree
 from grader.kicad.cli import Job, KicadCli
 from grader.kicad.design import Design
-from grader.kicad.sexpr import Atom, Node
+from grader.kicad.sexpr import Atom, Nested, Node
 from tests.unit.grader.kicad import twins
 
 DATA = Path(__file__).parents[3] / "data" / "kicad"
 """Captured by ``capture.py`` from our own project."""
-
-Nested = list["str | Nested"]
 
 
 def sample(variant: str, job: Job) -> bytes:
@@ -48,7 +46,7 @@ def design(tree: Tree | None = None, cli: KicadCli | None = None, pristine: Tree
 
 
 def nested(node: Node) -> Nested:
-    """A node and all below it as nested lists."""
+    """A node and all below it as nested lists, by way of its items: the long way round ``tree()``."""
     top: Nested = []
     pending: list[tuple[Node, Nested]] = [(node, top)]
     while pending:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.kicad.errors import Unjudgeable
-from grader.kicad.sexpr import Atom, BadSyntax, Limits, Node, parse, unquote
-from tests.unit.grader.kicad.support import Nested, nested
+from grader.kicad.sexpr import Atom, BadSyntax, Limits, Nested, Node, parse, unquote
+from tests.unit.grader.kicad.support import nested
 
 # Atoms that sexpdata leaves alone (it rewrites t, nil, 007 and 1e5).
 ATOMS = st.from_regex(r"\A[a-z_]{3,8}\Z")
@@ -50,7 +50,8 @@ def plain(value: object) -> object:
 @given(TREES, SPACES)
 def test_agrees_with_the_oracle(tree: list[object], space: str) -> None:
     text = write(tree, space)
-    assert nested(parse(text.encode(), "t")) == plain(sexpdata.loads(text))
+    root = parse(text.encode(), "t")
+    assert nested(root) == root.tree() == plain(sexpdata.loads(text))
 
 
 @given(TREES, SPACES)
@@ -119,7 +120,7 @@ def test_every_truncation_is_refused(tree: list[object], data: st.DataObject) ->
     ],
 )
 def test_errors_say_line_and_reason(data: bytes, reason: str) -> None:
-    with pytest.raises(BadSyntax, match="^board.kicad_pcb: ") as error:
+    with pytest.raises(BadSyntax, match=r"^board\.kicad_pcb: ") as error:
         parse(data, "board.kicad_pcb")
     assert reason in str(error.value)
 
@@ -254,6 +255,20 @@ def test_atoms_know_whether_they_were_quoted() -> None:
 def test_line_numbers_count_from_one() -> None:
     root = parse(b"\n(a\r\n(b)\n\n(c))", "t")
     assert [root.line(), *(node.line() for node in root.lists())] == [2, 3, 5]
+
+
+@given(st.text(st.sampled_from('()"\\\t ab\x0b\xa0\u2028'), max_size=40))
+def test_both_ways_to_read_agree(text: str) -> None:
+    try:
+        root = parse(f"({text})".encode(), "t")
+    except BadSyntax:
+        return
+    assert root.tree() == nested(root)
+
+
+def test_a_text_too_long_is_refused_in_one_pass_too() -> None:
+    with pytest.raises(BadSyntax, match="more than 100 bytes"):
+        parse(b"(a (b " + b"c" * 101 + b"))", "t", Limits(text=100)).tree()
 
 
 @settings(max_examples=30)

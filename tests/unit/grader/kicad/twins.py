@@ -201,22 +201,47 @@ def channel_sheet(*extra: str) -> bytes:
     )
 
 
+def net_settings(clearance: float) -> dict[str, object]:
+    """Net classes with one clearance, in mm. KiCad takes no class that lacks a field."""
+    default = {
+        "bus_width": 12,
+        "clearance": clearance,
+        "diff_pair_gap": 0.25,
+        "diff_pair_via_gap": 0.25,
+        "diff_pair_width": 0.2,
+        "line_style": 0,
+        "microvia_diameter": 0.3,
+        "microvia_drill": 0.1,
+        "name": "Default",
+        "pcb_color": "rgba(0, 0, 0, 0.000)",
+        "priority": 2147483647,
+        "schematic_color": "rgba(0, 0, 0, 0.000)",
+        "track_width": 0.2,
+        "via_diameter": 0.6,
+        "via_drill": 0.3,
+        "wire_width": 6,
+    }
+    return {"classes": [default], "meta": {"version": 4}, "netclass_patterns": []}
+
+
 def project(**overrides: object) -> bytes:
     """``hw/twins.kicad_pro``; ``overrides`` replace top-level keys."""
     value: dict[str, object] = {
         "board": {
             "design_settings": {
                 "drc_exclusions": [],
+                "meta": {"version": 2},
                 "rule_severities": {"courtyards_overlap": "error", "silk_overlap": "warning"},
                 "rules": {"min_clearance": 0.0, "min_copper_edge_clearance": 0.5},
             }
         },
-        "erc": {"erc_exclusions": [], "rule_severities": {"pin_not_connected": "error"}},
-        "meta": {"filename": "twins.kicad_pro", "version": 3},
-        "net_settings": {
-            "classes": [{"name": "Default", "clearance": 0.2, "track_width": 0.25, "via_diameter": 0.6}],
-            "meta": {"version": 4},
+        "erc": {
+            "erc_exclusions": [],
+            "meta": {"version": 0},
+            "rule_severities": {"pin_not_connected": "error"},
         },
+        "meta": {"filename": "twins.kicad_pro", "version": 3},
+        "net_settings": net_settings(0.2),
         "pcbnew": {"page_layout_descr_file": ""},
         "schematic": {"meta": {"version": 1}},
         "sheets": [[ROOT, "Root"]],

@@ -23,11 +23,13 @@ def row(text: str, model: str) -> str:
 def test_order_of_records_does_not_matter() -> None:
     records = [
         record(run=run_id(task=task, model=f"m:{n}", repeat=repeat), passed=n % 2 == 0)
-        for task in ("a", "b") for n in range(4) for repeat in (1, 2)
-    ]  # fmt: skip
+        for task in ("a", "b")
+        for n in range(4)
+        for repeat in (1, 2)
+    ]
     wanted = render(records)
     for seed in range(5):
-        random.Random(seed).shuffle(records)
+        random.Random(seed).shuffle(records)  # noqa: S311  # a fixed order, not a secret
         assert render(records) == wanted
 
 
@@ -60,11 +62,15 @@ def test_a_run_recorded_again_counts_once_and_the_older_is_mentioned() -> None:
 
 def test_refusals_are_right_on_refusal_tasks_and_false_on_edit_tasks() -> None:
     refused = verdict(exit_path="refused")
-    text = render([
-        record(run=run_id(task="r"), expected_outcome="refusal", verdict=refused),
-        record(run=run_id(task="e"), expected_outcome="edit", verdict=verdict(False, exit_path="refused")),
-        record(run=run_id(task="f"), expected_outcome="edit"),
-    ])  # fmt: skip
+    text = render(
+        [
+            record(run=run_id(task="r"), expected_outcome="refusal", verdict=refused),
+            record(
+                run=run_id(task="e"), expected_outcome="edit", verdict=verdict(False, exit_path="refused")
+            ),
+            record(run=run_id(task="f"), expected_outcome="edit"),
+        ]
+    )
     cells = [cell.strip() for cell in row(text, "solution:gold").split("|")]
     assert cells[4].startswith("1/1 ") and cells[5].startswith("1/2 ")
 

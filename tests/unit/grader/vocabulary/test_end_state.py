@@ -475,7 +475,8 @@ def test_drift_clean_new_only_never_excuses_a_missing_document() -> None:
 
 def test_drift_clean_new_only_fails_when_the_baseline_cannot_be_read() -> None:
     """A naive grader takes an unreadable baseline for one without mismatches, or for one with all."""
-    assert not new_only(BOM, BOM, old=FakeDesign(UNREADABLE))
+    wrong = BOM.replace("10 k", "22k")
+    assert not new_only(wrong, wrong, old=FakeDesign(UNREADABLE))
 
 
 # --- constraints ----------------------------------------------------------------------------------------
