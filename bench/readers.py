@@ -59,7 +59,8 @@ def board(size: int) -> bytes:
         )
         points = "\n".join("\t\t\t\t" + " ".join(f"(xy {spot()})" for _ in range(5)) for _ in range(8))
         block = (
-            f'\t(footprint "Resistor_SMD:R_0402"\n\t\t(layer "F.Cu")\n\t\t(uuid "{uid()}")\n\t\t(at {spot()} 90)\n'
+            f'\t(footprint "Resistor_SMD:R_0402"\n\t\t(layer "F.Cu")\n'
+            f'\t\t(uuid "{uid()}")\n\t\t(at {spot()} 90)\n'
             f'\t\t(property "Reference" "R{number}"\n\t\t\t(at 0 -1.17 90)\n\t\t\t(layer "F.SilkS")\n'
             f'\t\t\t(uuid "{uid()}")\n\t\t\t(effects\n\t\t\t\t(font\n\t\t\t\t\t(size 1 1)\n'
             f"\t\t\t\t\t(thickness 0.15)\n\t\t\t\t)\n\t\t\t)\n\t\t)\n{pads}"

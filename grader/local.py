@@ -14,7 +14,7 @@ from pathlib import Path
 
 from grader import wire
 from grader.evidence import Bundle
-from schema.errors import CheckFailed
+from schema.errors import CheckFailed, EnvironmentFault
 from schema.verdict import Verdict
 
 
@@ -69,7 +69,10 @@ class LocalGraders:
             stdout=subprocess.PIPE,
         )
         self._all.append(process)
-        wire.decode_answer(_reader(process))
+        try:
+            wire.decode_answer(_reader(process))
+        except EOFError:
+            raise EnvironmentFault("the grader does not start", fix="see its message above") from None
         return process
 
 

@@ -37,6 +37,8 @@ class GraderFacts:
     python_version: str
     grader_version: str
     compass_version: str
+    landlock: int
+    """Version of Landlock that jails each record; 0 where the kernel has none."""
 
 
 @dataclass(frozen=True)

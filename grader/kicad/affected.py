@@ -14,7 +14,7 @@ from grader.kicad.board import Board
 from grader.kicad.netlist import Netlist, Pin
 from grader.kicad.reports import Finding
 from grader.kicad.schematic import Hierarchy, SchematicFile, Symbol
-from grader.kicad.violations import ANEW
+from grader.kicad.violations import ALIKE, ANEW
 
 
 def _spell(pins: Iterable[Pin]) -> list[str]:
@@ -43,11 +43,12 @@ class SchematicNets:
         """``REF.PIN`` of the affected net, sorted; None where it cannot be told or the type needs none."""
         if finding.type not in ANEW:
             return None
-        for uuid in finding.uuids:
-            net = self._net(uuid, finding.sheet_path)
-            if net is not None:
-                return _spell(self._netlist.nets[net])
-        return None
+        nets = [net for uuid in finding.uuids if (net := self._net(uuid, finding.sheet_path)) is not None]
+        if not nets:
+            return None
+        # All items of a finding are on its one net, unless it is about names that are alike.
+        chosen = nets if finding.type in ALIKE else nets[:1]
+        return _spell(set().union(*(self._netlist.nets[net] for net in chosen)))
 
     def _net(self, uuid: str, sheet_path: str) -> str | None:
         if uuid in self._pins:

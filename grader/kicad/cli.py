@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -85,6 +84,7 @@ class KicadCli:
         caps: Caps | None = None,
         scratch: Path | None = None,
         wrapper: tuple[str, ...] = (),
+        version: str | None = None,
     ) -> None:
         """
         Args:
@@ -94,12 +94,15 @@ class KicadCli:
             scratch: folder for copies (needs room for one tree); the system's temporary folder when None.
             wrapper: command put before the program, such as a jail; it gets the call's folder in
                 ``COPPERBENCH_JAIL``.
+            version: the program's version where it is known already; it is asked when None.
         """
         self._executable = executable
         self._cache = cache if cache is not None else MemoryCache()
         self._caps = caps or Caps()
         self._scratch = scratch
         self._wrapper = wrapper
+        if version is not None:
+            self.version = version
         self.seconds = 0.0
         """Wall time spent inside kicad-cli so far."""
         self.runs = 0
@@ -262,8 +265,3 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def available(executable: str = "kicad-cli") -> bool:
-    """Whether kicad-cli is installed here."""
-    return shutil.which(executable) is not None

@@ -105,22 +105,22 @@ _KEYWORDS: Mapping[str, Kind] = {
 }
 _TEXT = rb"(?:" + STRING + rb"|" + ATOM + rb")"
 _ONE = re.compile(_TEXT)
-_FILE_NAME = re.compile(SPACE + rb"*+\(" + SPACE + rb"*+name" + SPACE + rb"++(" + _TEXT + rb")")
 
 
 def _next(*names: str) -> re.Pattern[bytes]:
     """The next list so named, however deep; what lies before, strings above all, is skipped in C."""
-    head = SPACE + rb"*+(?:" + "|".join(names).encode() + rb")" + SPACE
+    # A keyword ends at a space, or at the next list.
+    head = SPACE + rb"*+(?:" + "|".join(names).encode() + rb")(?=[ \t\r\n(])"
     return re.compile(
         rb'(?:[^("]++|' + STRING + rb"|\((?!" + head + rb"))*+\(" + SPACE + rb"*+(\w++)"
-        rb"((?:" + SPACE + rb"++" + _TEXT + rb"){0,3})"
+        rb"((?:" + SPACE + rb"*+" + _TEXT + rb"){0,3})"
     )
 
 
 # No more names than a kind of file needs: boards are full of properties and types that are no paths.
-_IN_BOARD = _next("model", "file", "page_layout_descr_file")
+_IN_BOARD = _next("model", "embedded_files", "page_layout_descr_file")
 _IN_TABLE = _next("uri", "type")
-_ELSEWHERE = _next("model", "uri", "sheetfile", "page_layout_descr_file", "file", "property")
+_ELSEWHERE = _next("model", "uri", "sheetfile", "page_layout_descr_file", "embedded_files", "property")
 
 
 def _expression_references(path: str, root: Node) -> Iterator[Reference]:
@@ -131,9 +131,10 @@ def _expression_references(path: str, root: Node) -> Iterator[Reference]:
         position = match.end()
         keyword = match[1].decode()
         texts = [_plain(raw) for raw in _ONE.findall(match[2])]
-        if keyword == "file":
-            if name := _FILE_NAME.match(source, position):
-                yield Reference(path, "embedded", _plain(name[1]))
+        if keyword == "embedded_files":
+            holder = root.at(source.rfind(b"(", 0, match.start(1)))
+            for file in holder.lists("file") if holder else ():
+                yield Reference(path, "embedded", file.get("name"))
         elif keyword == "type":
             if texts and texts[0].lower() in ("http", "database"):
                 yield Reference(path, "library", f"{texts[0].lower()}:")

@@ -67,6 +67,11 @@ def _document(depth: int) -> re.Pattern[bytes]:
 
 
 @lru_cache(maxsize=8)
+def _subtree(depth: int) -> re.Pattern[bytes]:
+    return re.compile(_list(depth))
+
+
+@lru_cache(maxsize=8)
 def _items(depth: int) -> re.Pattern[bytes]:
     return re.compile(rb"(" + STRING + rb")|(" + _list(depth) + rb")|" + ATOM)
 
@@ -170,6 +175,11 @@ class Node:
     def first(self, *names: str) -> Node | None:
         """The first direct child list so named."""
         return next(self.lists(*names), None)
+
+    def at(self, offset: int) -> Node | None:
+        """The list that opens at a byte offset of :attr:`source`, however deep it lies."""
+        match = _subtree(self._limits.depth).match(self._source, self.start + offset, self.end)
+        return Node(self._source, match.start(), match.end(), self._limits) if match else None
 
     def items(self) -> Iterator[Node | Atom]:
         """All direct children, in order."""

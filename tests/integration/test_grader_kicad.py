@@ -103,7 +103,21 @@ def test_samples_are_what_kicad_says(tmp_path: Path) -> None:
     assert len(names) == len(twins.variants()) * len(capture.TARGETS)
     for name in names:
         fresh, kept = (folder / name for folder in (tmp_path, DATA))
-        assert sorted(fresh.read_text().split("\n")) == sorted(kept.read_text().split("\n")), name
+        if name.endswith("-erc.json"):
+            assert erc_facts(fresh.read_text()) == erc_facts(kept.read_text()), name
+        else:
+            assert sorted(fresh.read_text().split("\n")) == sorted(kept.read_text().split("\n")), name
+
+
+def erc_facts(text: str) -> Counter[str]:
+    """An ERC report without its order and without the one type whose items KiCad draws by lot."""
+    sheets = json.loads(text)["sheets"]
+    return Counter(
+        json.dumps([sheet["path"], entry], sort_keys=True)
+        for sheet in sheets
+        for entry in sheet["violations"]
+        if entry["type"] != "same_local_global_label"
+    )
 
 
 def test_nets_and_labels(bench: Bench) -> None:

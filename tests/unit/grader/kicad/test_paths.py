@@ -176,6 +176,24 @@ def test_embedded_files_are_named_plainly(name: str) -> None:
     assert escapes(twins.tree({ROOT: twins.root_sheet(fine)})) == []
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        '(embedded_files (file (type other) (name "../x") (data |AA==|)))',
+        '(embedded_files(file(name "../x")))',
+        '(symbol (embedded_files (file (name "a")) (file (data |AA==|) (name "../x"))))',
+    ],
+)
+def test_an_embedded_file_is_found_in_any_order(extra: str) -> None:
+    assert len(escapes(twins.tree({ROOT: twins.root_sheet(extra)}))) == 1
+
+
+def test_texts_may_touch() -> None:
+    """KiCad needs no space between two strings."""
+    touching = twins.sheet("X", "/etc/x", 10, 10).replace('"Sheetfile" ', '"Sheetfile"')
+    assert len(escapes(twins.tree({ROOT: twins.root_sheet(touching)}))) == 1
+
+
 def test_simulation_libraries() -> None:
     extra = '(symbol (lib_id "own:R") (property "Sim.Library" "/etc/passwd"))'
     assert escapes(twins.tree({ROOT: twins.root_sheet(extra)}))

@@ -96,7 +96,14 @@ def test_warnings_count_when_asked_for(severity: Literal["error", "warning"], ne
     assert len(judge([], [violation(severity="warning")], severity)[0]) == new
 
 
-ANEW = ["unconnected_items", "power_pin_not_driven", "pin_not_driven", "multiple_net_names"]
+ANEW = [
+    "unconnected_items",
+    "power_pin_not_driven",
+    "pin_not_driven",
+    "multiple_net_names",
+    "same_local_global_label",
+    "similar_labels",
+]
 
 
 @pytest.mark.parametrize("kind", ANEW)
