@@ -1,6 +1,5 @@
 """Differences between trees, and lines as git counts them."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -172,13 +171,12 @@ def test_a_temporary_folder_inside_a_repository_changes_nothing(
     assert count_lines(b"a\n", b"b\n") == LineCount(added=1, deleted=1, baseline=1)
 
 
+@pytest.mark.timeout(60)
 def test_counting_ends_in_time() -> None:
     """A shuffled file of many lines keeps a minimal diff busy for hours."""
     lines = [b"%d\n" % (n * 7919 % 400_009) for n in range(400_000)]
-    started = time.monotonic()
     with pytest.raises(Uncountable, match="more than"):
         count_lines(b"".join(lines), b"".join(reversed(lines)), seconds=1)
-    assert time.monotonic() - started < 30
 
 
 def test_a_swollen_file_is_decided_before_it_is_split() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -87,18 +86,11 @@ def test_tables_are_rectangular_and_never_raise(text: str) -> None:
         "```\n",
     ],
 )
-def test_tables_take_linear_time(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twice the text may not take much more than twice the time, whatever it is made of."""
+@pytest.mark.timeout(60)
+def test_hostile_tables_do_not_hang(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quadratic block rules take minutes for this much text."""
     monkeypatch.setattr(documents, "ROWS", 10**6)
-
-    def seconds(size: int) -> float:
-        text = "|-" + unit * (size // len(unit))
-        tables.cache_clear()
-        started = time.perf_counter()
-        tables(text)
-        return time.perf_counter() - started
-
-    assert min(seconds(64_000) for _ in range(2)) < 5 * min(seconds(16_000) for _ in range(3)) + 0.5
+    tables("|-" + unit * (500_000 // len(unit)))
 
 
 def test_limits_are_inclusive(monkeypatch: pytest.MonkeyPatch) -> None:

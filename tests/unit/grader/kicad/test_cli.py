@@ -98,10 +98,8 @@ def test_a_hang_is_killed_with_all_its_children(tmp_path: Path) -> None:
     """Killing only the child leaves its own children running; they hold the files and the machine."""
     pids = tmp_path / "pids"
     body = f'sleep 300 & echo $! > {pids}; echo $$ >> {pids}; trap "" TERM; sleep 300'
-    started = time.monotonic()
     with pytest.raises(Unjudgeable, match=r"killed after 0.5 s"):
         cli(tmp_path, body, wall_seconds=0.5).run("erc", TARGET, FILES)
-    assert time.monotonic() - started < 5
     _gone(pids)
 
 
