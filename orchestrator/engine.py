@@ -6,12 +6,9 @@ that the reaper can tell a dead owner's leavings from a live one's and from what
 
 from __future__ import annotations
 
-import os
-import socket
-import struct
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +18,8 @@ import requests
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.utils import kwargs_from_env
 
+from orchestrator.attached import Attached
+from orchestrator.owner import Owner
 from schema.errors import EngineError
 from schema.hashing import sha256
 from schema.jsonfile import canonical
@@ -29,54 +28,6 @@ LABEL = "io.copperbench"
 NOBODY = "65534:65534"
 CALL_SECONDS = 120
 """Longest wait for one answer of the engine."""
-
-
-@dataclass(frozen=True)
-class Owner:
-    """The process that created something, in a way that survives pid reuse and reboots."""
-
-    host: str
-    boot: str
-    pid: int
-    started: int
-    """Clock ticks after boot, from ``/proc/<pid>/stat``."""
-
-    @classmethod
-    def current(cls) -> Owner:
-        """This process."""
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        started = start_ticks(os.getpid()) or 0
-        return cls(host=socket.gethostname(), boot=boot, pid=os.getpid(), started=started)
-
-    @classmethod
-    def parse(cls, text: str) -> Owner | None:
-        """Read a label; None when it is not one of ours."""
-        parts = text.split("|")
-        try:
-            host, boot, pid, started = parts
-            return cls(host=host, boot=boot, pid=int(pid), started=int(started))
-        except ValueError:
-            return None
-
-    def __str__(self) -> str:
-        return f"{self.host}|{self.boot}|{self.pid}|{self.started}"
-
-    def dead(self) -> bool:
-        """Whether the owner provably no longer runs on this host. Another host's owner is never dead."""
-        me = Owner.current()
-        if self.host != me.host:
-            return False
-        return self.boot != me.boot or start_ticks(self.pid) != self.started
-
-
-def start_ticks(pid: int) -> int | None:
-    """Start time of a process in clock ticks after boot; None when there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    # The command name may hold spaces and parentheses; fields are counted from the last one.
-    return int(stat.rpartition(")")[2].split()[19])
 
 
 @dataclass(frozen=True)
@@ -209,9 +160,10 @@ class Engine:
     def import_root(self, archive: Path, tag: str, changes: Sequence[str] = ()) -> None:
         """Make an image of one layer from a root file system archive."""
         repository, _, label = tag.partition(":")
-        result = self._api.import_image(
-            src=str(archive), repository=repository, tag=label or "latest", changes=list(changes)
-        )
+        with _told("cannot import", tag):
+            result = self._api.import_image(
+                src=str(archive), repository=repository, tag=label or "latest", changes=list(changes)
+            )
         if "errorDetail" in result:
             raise EngineError(f"import failed: {_short(result)}", about=tag)
 
@@ -230,18 +182,19 @@ class Engine:
         Raises:
             EngineError: the build failed; the message holds the builder's last words.
         """
-        lines = self._api.build(
-            fileobj=context,
-            custom_context=True,
-            dockerfile=dockerfile,
-            tag=tag,
-            buildargs=dict(args),
-            labels=dict(labels),
-            network_mode=network,
-            rm=True,
-            forcerm=True,
-            decode=True,
-        )
+        with _told("cannot build", tag):
+            lines = self._api.build(
+                fileobj=context,
+                custom_context=True,
+                dockerfile=dockerfile,
+                tag=tag,
+                buildargs=dict(args),
+                labels=dict(labels),
+                network_mode=network,
+                rm=True,
+                forcerm=True,
+                decode=True,
+            )
         tail: list[str] = []
         for item in lines:
             if "error" in item:
@@ -270,12 +223,13 @@ class Engine:
         # The engine answers a second creation with the first volume: a mark of our own tells them apart.
         mark = uuid.uuid4().hex
         options = f"size={size},nr_inodes={inodes},uid=65534,gid=65534,mode={mode},nosuid,nodev"
-        made = self._api.create_volume(
-            name,
-            driver="local",
-            driver_opts={"type": "tmpfs", "device": "tmpfs", "o": options},
-            labels=self._labels({**labels, "mark": mark}),
-        )
+        with _told("cannot create volume", name):
+            made = self._api.create_volume(
+                name,
+                driver="local",
+                driver_opts={"type": "tmpfs", "device": "tmpfs", "o": options},
+                labels=self._labels({**labels, "mark": mark}),
+            )
         if (made.get("Labels") or {}).get(f"{LABEL}.mark") != mark:
             raise EngineError("a volume of this name exists", about=name, fix="run copperbench reap")
 
@@ -285,12 +239,8 @@ class Engine:
         Raises:
             EngineError: a container still mounts it.
         """
-        try:
+        with _told("cannot remove volume", name), suppress(NotFound):
             self._api.remove_volume(name, force=True)
-        except NotFound:
-            return
-        except APIError as error:
-            raise EngineError(f"cannot remove volume ({_short(error)})", about=name) from None
 
     # --- containers
 
@@ -328,24 +278,23 @@ class Engine:
                 for mount in spec.mounts
             ],
         )
-        try:
-            created = self._api.create_container(
-                spec.image,
-                name=spec.name,
-                entrypoint=[],
-                command=list(spec.command),
-                environment=dict(spec.environment),
-                working_dir=spec.working_dir,
-                user=spec.user,
-                labels=self._labels(spec.labels),
-                host_config=host,
-                stdin_open=spec.stdin,
-                network_disabled=True,
-            )
-        except ImageNotFound:
-            raise EngineError("no such image", about=spec.image, fix="run make images") from None
-        except APIError as error:
-            raise EngineError(f"cannot create container ({_short(error)})", about=spec.name) from None
+        with _told("cannot create container", spec.name):
+            try:
+                created = self._api.create_container(
+                    spec.image,
+                    name=spec.name,
+                    entrypoint=[],
+                    command=list(spec.command),
+                    environment=dict(spec.environment),
+                    working_dir=spec.working_dir,
+                    user=spec.user,
+                    labels=self._labels(spec.labels),
+                    host_config=host,
+                    stdin_open=spec.stdin,
+                    network_disabled=True,
+                )
+            except ImageNotFound:
+                raise EngineError("no such image", about=spec.image, fix="run make images") from None
         return str(created["Id"])
 
     def start(self, container: str) -> None:
@@ -354,10 +303,8 @@ class Engine:
         Raises:
             EngineError: the engine or the image's command failed.
         """
-        try:
+        with _told("cannot start container", container[:12]):
             self._api.start(container)
-        except APIError as error:
-            raise EngineError(f"cannot start container ({_short(error)})", about=container[:12]) from None
 
     def wait(self, container: str, seconds: float) -> int | None:
         """Wait for a container's end. Its exit code, or None when it still runs after ``seconds``."""
@@ -371,23 +318,18 @@ class Engine:
 
     def kill(self, container: str) -> None:
         """SIGKILL; dead or gone already is fine."""
-        try:
+        with _told("cannot kill container", container[:12]), _settled():
             self._api.kill(container)
-        except NotFound:
-            return
-        except APIError as error:
-            # 409: it does not run.
-            if error.status_code != 409:
-                raise EngineError(f"cannot kill container ({_short(error)})", about=container) from None
 
     def exit(self, container: str) -> Exit:
         """How an ended container ended."""
-        state = self._api.inspect_container(container)["State"]
+        state = self.inspect(container)["State"]
         return Exit(code=int(state["ExitCode"]), oom_killed=bool(state["OOMKilled"]))
 
     def inspect(self, container: str) -> dict[str, Any]:
         """The engine's description of a container."""
-        return dict(self._api.inspect_container(container))
+        with _told("cannot inspect container", container[:12]):
+            return dict(self._api.inspect_container(container))
 
     def remove(self, container: str) -> None:
         """Kill and remove a container; gone already is fine.
@@ -395,50 +337,50 @@ class Engine:
         Raises:
             EngineError: the engine refused.
         """
-        try:
+        with _told("cannot remove container", container[:12]), _settled():
             self._api.remove_container(container, force=True)
-        except NotFound:
-            return
-        except APIError as error:
-            # 409: the engine is removing it already.
-            if error.status_code != 409:
-                raise EngineError(f"cannot remove container ({_short(error)})", about=container) from None
 
     def output(self, container: str, *, limit: int = 65536) -> tuple[str, str]:
         """The last lines of standard output and error, at most ``limit`` bytes each, for diagnosis."""
-        out = self._api.logs(container, stdout=True, stderr=False, tail=200)
-        err = self._api.logs(container, stdout=False, stderr=True, tail=200)
+        with _told("cannot read the log", container[:12]):
+            out = self._api.logs(container, stdout=True, stderr=False, tail=200)
+            err = self._api.logs(container, stdout=False, stderr=True, tail=200)
         return out[-limit:].decode("utf-8", "replace"), err[-limit:].decode("utf-8", "replace")
 
     def put(self, container: str, folder: str, archive: bytes) -> None:
         """Unpack a tar into a container's folder, before or after its start."""
-        if not self._api.put_archive(container, folder, archive):
+        with _told("cannot put files", container[:12]):
+            taken = self._api.put_archive(container, folder, archive)
+        if not taken:
             raise EngineError("the engine refused the files", about=container[:12])
 
     def get(self, container: str, path: str) -> Generator[bytes]:
         """Stream a path of a container as tar. Closing the generator closes the connection.
 
         Raises:
-            FileNotFoundError: no such path.
+            EngineError: no such path, or the engine cannot archive what is there.
         """
-        try:
+        with _told("cannot get files", container[:12]):
             stream, _ = self._api.get_archive(container, path, chunk_size=2**20)
-        except NotFound:
-            raise FileNotFoundError(path) from None
-        yield from stream
+            yield from stream
 
     def attach(self, container: str) -> Attached:
         """Attach to a created container's standard streams; call before :meth:`start`."""
-        sock = self._api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        return Attached(sock)
+        wanted = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        with _told("cannot attach", container[:12]):
+            return Attached(self._api.attach_socket(container, params=wanted))
 
     # --- what is ours
 
     def ours(self) -> Iterator[tuple[str, str, Owner | None]]:
         """(kind, name, owner) of every container and volume that carries our label."""
-        for item in self._api.containers(all=True, filters={"label": f"{LABEL}.owner"}):
+        ours = {"label": f"{LABEL}.owner"}
+        with _told("cannot list what is ours", "engine"):
+            containers = self._api.containers(all=True, filters=ours)
+            volumes = self._api.volumes(filters=ours)["Volumes"] or []
+        for item in containers:
             yield "container", str(item["Id"]), Owner.parse(item["Labels"].get(f"{LABEL}.owner", ""))
-        for item in self._api.volumes(filters={"label": f"{LABEL}.owner"})["Volumes"] or []:
+        for item in volumes:
             labels = item.get("Labels") or {}
             yield "volume", str(item["Name"]), Owner.parse(labels.get(f"{LABEL}.owner", ""))
 
@@ -446,69 +388,25 @@ class Engine:
         return {f"{LABEL}.owner": str(self.owner), **{f"{LABEL}.{key}": v for key, v in more.items()}}
 
 
-class Attached:
-    """The standard streams of a container: writes go to stdin, reads are demultiplexed stdout."""
+@contextmanager
+def _told(what: str, about: str) -> Iterator[None]:
+    """Turn whatever the client library raises into one line of ours."""
+    try:
+        yield
+    except (APIError, requests.RequestException) as error:
+        raise EngineError(f"{what} ({_short(error)})", about=about) from None
 
-    def __init__(self, stream: Any) -> None:
-        # docker-py hands out the raw socket's file object, and hangs the HTTP response on it.
-        self._stream = stream
-        self._sock: socket.socket = getattr(stream, "_sock", stream)
-        self._stdout = bytearray()
-        self.stderr = bytearray()
-        """Last 64 KiB of standard error."""
 
-    def write(self, data: bytes, seconds: float) -> None:
-        """Write all of ``data`` to standard input.
-
-        Raises:
-            TimeoutError: it was not taken in time. The engine does not tell that the container has died.
-        """
-        self._sock.settimeout(seconds)
-        self._sock.sendall(data)
-
-    def patience(self, seconds: float) -> None:
-        """Longest wait of the reads that follow."""
-        self._sock.settimeout(seconds)
-
-    def abort(self) -> None:
-        """End a read or write that another thread is waiting in."""
-        with suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
-
-    def read(self, size: int) -> bytes:
-        """Read exactly ``size`` bytes of standard output.
-
-        Raises:
-            EOFError: the container ended first.
-        """
-        while len(self._stdout) < size:
-            # Frame header: stream number, three zero bytes, length (Docker Engine API, attach).
-            header = self._exactly(8)
-            stream, length = struct.unpack(">BxxxI", header)
-            body = self._exactly(length)
-            if stream == 1:
-                self._stdout += body
-            else:
-                self.stderr = (self.stderr + body)[-65536:]
-        out = bytes(self._stdout[:size])
-        del self._stdout[:size]
-        return out
-
-    def close(self) -> None:
-        """Close the connection; the container sees the end of its input."""
-        # The HTTP library holds further references, which would keep a merely closed socket open.
-        if (handle := self._sock.detach()) >= 0:
-            os.close(handle)
-
-    def _exactly(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size:
-            part = self._sock.recv(min(size, 2**20))
-            if not part:
-                raise EOFError
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+@contextmanager
+def _settled() -> Iterator[None]:
+    """Let pass that the container is gone, does not run, or is being removed already (409)."""
+    try:
+        yield
+    except NotFound:
+        return
+    except APIError as error:
+        if error.status_code != 409:
+            raise
 
 
 def _short(error: object) -> str:

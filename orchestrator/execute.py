@@ -9,8 +9,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
 
-from orchestrator.engine import Engine, Owner
+from orchestrator.engine import Engine
 from orchestrator.grading import GraderPool
+from orchestrator.owner import Owner
 from orchestrator.project import LoadedTask, Project
 from orchestrator.reap import reap
 from orchestrator.records import Finished, Report

@@ -12,7 +12,8 @@ from typing import Any
 from grader import wire
 from grader.evidence import Bundle
 from grader.lost import unjudged
-from orchestrator.engine import Attached, ContainerSpec, Engine, Limits
+from orchestrator.attached import Attached
+from orchestrator.engine import ContainerSpec, Engine, Limits
 from schema.errors import CopperbenchError, EngineError, Interrupted
 from schema.hashing import sha256
 from schema.jsonfile import validate_as

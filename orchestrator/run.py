@@ -17,6 +17,7 @@ from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE as GRADER_IMAGE
 from orchestrator.grading import GraderPool
 from orchestrator.history import read_history
+from orchestrator.log import open_log
 from orchestrator.project import LoadedTask, Project
 from orchestrator.records import Records
 from orchestrator.sandbox import AGENT_LIMITS, Ended, Sandbox, SandboxSpec, VolumeSize
@@ -75,6 +76,7 @@ class Runner:
         self.store = EvidenceWriter(project.results / "evidence.git")
         self.baselines = Baselines(project, engine)
         self.stop = stop
+        self.log = open_log(project.cache / "logs")
 
     def prepare(self, run: RunId, loaded: LoadedTask, inputs: Callable[[], bytes | None]) -> Job:
         """Read and verify all that a run depends on; prepare its baseline if it is not cached."""
@@ -99,6 +101,7 @@ class Runner:
             Interrupted: asked to stop; nothing was recorded.
         """
         began = time.monotonic()
+        log = self.log.bind(run=str(job.run))
         faults: list[str] = []
         for attempt in range(1, ATTEMPTS + 1):
             if self.stop.is_set():
@@ -108,10 +111,30 @@ class Runner:
             except EngineError as fault:
                 if self.stop.is_set():
                     raise Interrupted("interrupted", about=str(job.run)) from None
+                log.warning("attempt-lost", attempt=attempt, fault=str(fault))
                 faults.append(str(fault))
                 continue
-            return self._judge(job, observed, attempt, faults, began)
-        return self._record_lost(job, faults, began)
+            log.info(
+                "agent-ended",
+                attempt=attempt,
+                exit=observed.ended.exit.code,
+                killed_by=observed.ended.killed_by,
+                oom=observed.ended.exit.oom_killed,
+                seconds=round(observed.ended.seconds, 3),
+                bytes=observed.collected.stream_bytes,
+            )
+            record, path = self._judge(job, observed, attempt, faults, began)
+            break
+        else:
+            record, path = self._record_lost(job, faults, began)
+        log.info(
+            "recorded",
+            verdict=record.verdict.verdict,
+            category=record.verdict.category,
+            path=str(path.relative_to(self.project.results)),
+            seconds=record.timings.total,
+        )
+        return record, path
 
     # --- launch, supervise, collect
 
@@ -160,9 +183,15 @@ class Runner:
         )
 
     def _collect(self, sandbox: Sandbox, job: Job) -> Collected:
-        # Closing the stream ends the engine's side when a budget stopped us early.
-        with closing(sandbox.archive()) as stream:
-            return collect(stream, baseline=job.baseline.tree, known=job.baseline.known, budget=Budget())
+        try:
+            # Closing the stream ends the engine's side when a budget stopped us early.
+            with closing(sandbox.archive()) as stream:
+                return collect(stream, baseline=job.baseline.tree, known=job.baseline.known, budget=Budget())
+        except EngineError as error:
+            if not self.engine.ping():
+                raise
+            # The engine is well and cannot archive this workspace: the agent's doing.
+            return Collected(over_budget=error.what)
 
     def _keep_log(self, run: RunId, attempt: int, sandbox: Sandbox) -> None:
         """What the container printed, for whoever builds the agent: local, never evidence, never a result."""

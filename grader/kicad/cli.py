@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -174,12 +175,13 @@ class KicadCli:
         command = (self._executable, *_ARGUMENTS[job], "--output", str(output), str(tree / target))
         code, said = self._execute(folder, command, cwd=(tree / target).parent)
         what = f"kicad-cli {job} on {target}"
+        said = _lasting(said, folder)
         if code != 0:
-            raise Unjudgeable(f"{what}: exit {code}: {said.strip()[-300:] or 'no message'}")
+            raise Unjudgeable(f"{what}: exit {code}: {said or 'no message'}")
         try:
             return output.read_bytes()
         except OSError:
-            raise Unjudgeable(f"{what}: exit 0 but no output: {said.strip()[-300:]}") from None
+            raise Unjudgeable(f"{what}: exit 0 but no output: {said}") from None
 
     def _execute(self, folder: Path, command: tuple[str, ...], cwd: Path | None = None) -> tuple[int, str]:
         """Run a command in its own session; at the wall its whole process group is killed."""
@@ -253,6 +255,15 @@ def _write(root: Path, path: str, data: bytes) -> None:
         file.write_bytes(data)
     except OSError as error:
         raise Unjudgeable(f"{path!r}: cannot be copied ({error.strerror})") from None
+
+
+_PASSING = re.compile(r"\b\d\d:\d\d:\d\d: |\b0x[0-9a-fA-F]+\b")
+
+
+def _lasting(said: str, folder: Path) -> str:
+    """The end of what kicad-cli said, without time of day, addresses and our folder: equal in every grade."""
+    text = said.replace(f"{folder}/tree/", "").replace(str(folder), "")
+    return _PASSING.sub("", text).strip()[-300:]
 
 
 def _at_most(kind: int, wanted: int) -> int:

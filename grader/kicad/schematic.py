@@ -13,6 +13,7 @@ from grader.kicad import buses, names
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.sexpr import Nested, parse
 
+SUFFIX = ".kicad_sch"
 MAX_INSTANCES = 2_000
 """Sheet instances of one design; a sheet that holds two copies of a sheet that holds two … grows fast."""
 MAX_DEPTH = 32
@@ -301,8 +302,8 @@ def read_hierarchy(tree: Tree, root: str) -> Hierarchy:
     """Read the root schematic and every sheet file it reaches.
 
     Raises:
-        Unjudgeable: a file is missing, unreadable, outside the tree, or includes itself; or there are more
-            instances than we follow.
+        Unjudgeable: a file is missing, unreadable, outside the tree, called like no schematic, or includes
+            itself; or there are more instances than we follow.
     """
     files: dict[str, SchematicFile] = {}
     instances: list[Instance] = []
@@ -318,6 +319,9 @@ def read_hierarchy(tree: Tree, root: str) -> Hierarchy:
             target = resolve(file.path, sheet.file)
             if target is None:
                 raise Unjudgeable(f"{file.path}: sheet {sheet.name!r} leaves the tree: {sheet.file!r}")
+            if not target.endswith(SUFFIX):
+                # kicad-cli is not given it, and ends with 0 on the rest of the design.
+                raise Unjudgeable(f"{file.path}: sheet {sheet.name!r} is no {SUFFIX} file: {sheet.file!r}")
             if target in chain:
                 raise Unjudgeable(f"{file.path}: sheet {sheet.name!r} includes itself: {sheet.file!r}")
             if len(chain) >= MAX_DEPTH:

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from orchestrator.engine import ContainerSpec, Engine, Limits, Owner, start_ticks
+from orchestrator.engine import ContainerSpec, Engine, Limits
+from orchestrator.owner import Owner, start_ticks
 from orchestrator.reap import reap
 
 LIMITS = Limits(memory=16 * 2**20, cpus=0.1, pids=8)
