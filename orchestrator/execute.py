@@ -6,11 +6,12 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import FrameType
 
 from orchestrator.engine import Engine
 from orchestrator.grading import GraderPool
+from orchestrator.log import event_log
 from orchestrator.owner import Owner
 from orchestrator.project import LoadedTask, Project
 from orchestrator.reap import reap
@@ -30,25 +31,25 @@ def execute(project: Project, engine: Engine, plan: Plan, *, jobs: int, report: 
     """
     reap(engine)
     stop = threading.Event()
-    pool = GraderPool(engine, jobs, str(project.results), stop)
-    runner = Runner(project, engine, pool, stop)
     loaded = {name: project.task(name) for name in dict.fromkeys(s.run.task for s in plan.specs)}
     done: dict[str, Finished] = {}
+    with (
+        event_log(project.cache / "logs") as log,
+        closing(GraderPool(engine, jobs, str(project.results), stop)) as pool,
+    ):
+        runner = Runner(project, engine, pool, log, stop)
 
-    def one(spec: RunSpec) -> Finished:
-        job = _prepare(runner, spec, loaded[spec.run.task])
-        if found := runner.records.find(spec.run, job.stamp):
-            return Finished(spec, found, None)
-        record, path = runner.execute(job)
-        return Finished(spec, record, path)
+        def one(spec: RunSpec) -> Finished:
+            job = _prepare(runner, spec, loaded[spec.run.task])
+            if found := runner.records.find(spec.run, job.stamp):
+                return Finished(spec, found, None)
+            record, path = runner.execute(job)
+            return Finished(spec, record, path)
 
-    try:
         with _interrupts(runner, engine), ThreadPoolExecutor(max_workers=jobs) as workers:
-            for finished in _as_completed(workers, one, plan.specs, runner.stop):
+            for finished in _as_completed(workers, one, plan.specs, stop):
                 done[str(finished.spec.run)] = finished
                 report(finished)
-    finally:
-        pool.close()
     return [done[str(spec.run)] for spec in plan.specs]
 
 

@@ -5,6 +5,8 @@ Local (``.cache/logs``), never evidence, never a result, and never text that an 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -12,19 +14,21 @@ import structlog
 from structlog.typing import FilteringBoundLogger
 
 
-def open_log(folder: Path) -> FilteringBoundLogger:
+@contextmanager
+def event_log(folder: Path) -> Iterator[FilteringBoundLogger]:
     """A logger that appends to ``events.jsonl`` in ``folder``; threads may share it."""
     folder.mkdir(parents=True, exist_ok=True)
-    return cast(
-        FilteringBoundLogger,
-        structlog.wrap_logger(
-            # Line-buffered: an event is on disk when the call returns, also when we are killed next.
-            structlog.WriteLogger((folder / "events.jsonl").open("a", encoding="utf-8", buffering=1)),
-            wrapper_class=structlog.make_filtering_bound_logger(0),
-            processors=[
-                structlog.processors.add_log_level,
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.processors.JSONRenderer(),
-            ],
-        ),
-    )
+    # Line-buffered: an event is on disk when the call returns, also when we are killed next.
+    with (folder / "events.jsonl").open("a", encoding="utf-8", buffering=1) as file:
+        yield cast(
+            FilteringBoundLogger,
+            structlog.wrap_logger(
+                structlog.WriteLogger(file),
+                wrapper_class=structlog.make_filtering_bound_logger(0),
+                processors=[
+                    structlog.processors.add_log_level,
+                    structlog.processors.TimeStamper(fmt="iso", utc=True),
+                    structlog.processors.JSONRenderer(),
+                ],
+            ),
+        )

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from structlog.typing import FilteringBoundLogger
+
 from grader.evidence import Bundle, Tree
 from orchestrator.collect import Budget, Collected, collect
 from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE as GRADER_IMAGE
 from orchestrator.grading import GraderPool
 from orchestrator.history import read_history
-from orchestrator.log import open_log
 from orchestrator.project import LoadedTask, Project
 from orchestrator.records import Records
 from orchestrator.sandbox import AGENT_LIMITS, Ended, Sandbox, SandboxSpec, VolumeSize
@@ -67,7 +68,14 @@ class Observed:
 class Runner:
     """Executes jobs of one project on one engine."""
 
-    def __init__(self, project: Project, engine: Engine, pool: GraderPool, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        project: Project,
+        engine: Engine,
+        pool: GraderPool,
+        log: FilteringBoundLogger,
+        stop: threading.Event,
+    ) -> None:
         """``stop``: set to end early, with our containers killed; runs in flight are then not recorded."""
         self.project = project
         self.engine = engine
@@ -76,7 +84,7 @@ class Runner:
         self.store = EvidenceWriter(project.results / "evidence.git")
         self.baselines = Baselines(project, engine)
         self.stop = stop
-        self.log = open_log(project.cache / "logs")
+        self.log = log
 
     def prepare(self, run: RunId, loaded: LoadedTask, inputs: Callable[[], bytes | None]) -> Job:
         """Read and verify all that a run depends on; prepare its baseline if it is not cached."""

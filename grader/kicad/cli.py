@@ -16,7 +16,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -179,7 +179,7 @@ class KicadCli:
         if code != 0:
             raise Unjudgeable(f"{what}: exit {code}: {said or 'no message'}")
         try:
-            return output.read_bytes()
+            return _settled(output.read_bytes(), files.values())
         except OSError:
             raise Unjudgeable(f"{what}: exit 0 but no output: {said}") from None
 
@@ -255,6 +255,26 @@ def _write(root: Path, path: str, data: bytes) -> None:
         file.write_bytes(data)
     except OSError as error:
         raise Unjudgeable(f"{path!r}: cannot be copied ({error.strerror})") from None
+
+
+_UUID = re.compile(rb"\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b")
+_LEGACY = b"00000000-0000-0000-0000-0000"
+"""How KiCad spells the eight digits that older files have instead of a uuid."""
+DRAWN = b"ffffffff-ffff-ffff-ffff-ffffffffffff"
+"""Stands for every uuid that no file holds."""
+
+
+def _settled(result: bytes, files: Iterable[bytes]) -> bytes:
+    """A result without the uuids that KiCad drew while it ran, which differ from one call to the next."""
+    known: set[bytes] | None = None
+    for uuid in set(_UUID.findall(result)):
+        if uuid.startswith(_LEGACY):
+            continue
+        if known is None:
+            known = {found.lower() for data in files for found in _UUID.findall(data)}
+        if uuid.lower() not in known:
+            result = result.replace(uuid, DRAWN)
+    return result
 
 
 _PASSING = re.compile(r"\b\d\d:\d\d:\d\d: |\b0x[0-9a-fA-F]+\b")

@@ -50,9 +50,15 @@ class Design:
         """
         target = self._artifacts.schematic
         _ = self.hierarchy
-        return read_netlist(
+        netlist = read_netlist(
             self._run("netlist", target, self._files("netlist", self._pinned())), f"netlist of {target}"
         )
+        known = {uuid for part in netlist.components.values() for uuid in part.uuids}
+        for path, uuids in self.hierarchy.part_uuids().items():
+            # kicad-cli skips a sheet whose file it cannot open (a name it trims, say) and ends with 0.
+            if uuids and uuids.isdisjoint(known):
+                raise Unjudgeable(f"{path}: kicad-cli did not read this sheet")
+        return netlist
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
@@ -62,6 +68,15 @@ class Design:
             Unjudgeable: a file is missing, unreadable, leaves the tree or includes itself.
         """
         return read_hierarchy(self._tree, self._artifacts.schematic)
+
+    @cached_property
+    def references(self) -> frozenset[str]:
+        """Every reference of a part in the schematic files, those kept off the board too.
+
+        Raises:
+            Unjudgeable: see :attr:`hierarchy`.
+        """
+        return self.hierarchy.references()
 
     @cached_property
     def board(self) -> Board:
@@ -212,7 +227,7 @@ class Design:
 
     def _erc(self, exclusions: bool) -> Report:
         target = self._artifacts.schematic
-        _ = self.hierarchy
+        self._check_sheets()
         files = self._files("erc", self._pinned(exclusions=exclusions))
         findings = self._findings("erc", target, files)
         nets = SchematicNets(self.hierarchy, self.netlist) if _any_picked_anew(findings) else None
@@ -223,7 +238,8 @@ class Design:
         )
 
     def _drc(self, exclusions: bool) -> Report:
-        _ = self.board, self.hierarchy
+        _ = self.board
+        self._check_sheets()
         self._check_parity_source()
         pristine = self._pristine_project()
         found = self._drc_under(self._pinned(exclusions=exclusions))
@@ -231,6 +247,11 @@ class Design:
         if isinstance(before, dict) and before != self._project().get("net_settings"):
             found = _merged(found, self._drc_under(self._pinned(exclusions=exclusions, net_settings=before)))
         return found
+
+    def _check_sheets(self) -> None:
+        """kicad-cli must have read every sheet that we have; the root it could not leave out."""
+        if len(self.hierarchy.files) > 1:
+            _ = self.netlist
 
     def _check_parity_source(self) -> None:
         """KiCad compares a board with the schematic that is called like it, whichever one is graded."""

@@ -70,6 +70,8 @@ class Symbol:
     """Pin uuid → pin number."""
     references: Mapping[str, str]
     """Sheet instance path of uuids → reference on that instance."""
+    on_board: bool = True
+    """KiCad's netlist leaves out what is kept off the board."""
 
     @property
     def value(self) -> str:
@@ -90,6 +92,8 @@ class Sheet:
     file: str
     """As written."""
     pins: tuple[Label, ...]
+    on_board: bool = True
+    """False keeps everything below off the board."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,7 @@ class Instance:
     name: str
     """Human-readable, ``/`` for the root, else ``/a/b/``."""
     file: str
+    on_board: bool = True
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,32 @@ class Hierarchy:
     root: str
     files: Mapping[str, SchematicFile] = field(default_factory=dict)
     instances: tuple[Instance, ...] = ()
+
+    def references(self) -> frozenset[str]:
+        """References of all placed parts, those kept off the board too; power symbols are no parts."""
+        return frozenset(
+            reference
+            for instance in self.instances
+            for symbol in self.files[instance.file].symbols
+            if not self.files[instance.file].is_power(symbol)
+            and not (reference := symbol.reference(instance.path)).startswith("#")
+        )
+
+    def part_uuids(self) -> Mapping[str, frozenset[str]]:
+        """File → uuids of the symbols that KiCad's netlist must hold if it has read the file."""
+        found: dict[str, frozenset[str]] = {}
+        for instance in self.instances:
+            file = self.files[instance.file]
+            parts = (
+                symbol.uuid
+                for symbol in file.symbols
+                if instance.on_board
+                and symbol.on_board
+                and not file.is_power(symbol)
+                and not symbol.reference(instance.path).startswith("#")
+            )
+            found[file.path] = found.get(file.path, frozenset()) | frozenset(parts)
+        return found
 
     def labels(self) -> Iterator[Label]:
         """Every text that names a net: labels, sheet pins, power symbols, hidden power pins."""
@@ -237,6 +268,7 @@ def _symbol(tree: Nested) -> Symbol:
         properties=dict(_properties(tree)),
         pins={_get(pin, "uuid"): _text(pin, 1) for pin in _lists(tree, "pin")},
         references=references,
+        on_board=_get(tree, "on_board") != "no",
     )
 
 
@@ -256,6 +288,7 @@ def _sheet(tree: Nested, where: str) -> Sheet:
         name=fields[0][1],
         file=fields[1][1],
         pins=tuple(Label("sheet-pin", _text(pin, 1), _get(pin, "uuid")) for pin in _lists(tree, "pin")),
+        on_board=_get(tree, "on_board") != "no",
     )
 
 
@@ -308,11 +341,12 @@ def read_hierarchy(tree: Tree, root: str) -> Hierarchy:
     files: dict[str, SchematicFile] = {}
     instances: list[Instance] = []
     first = _load(tree, root, files)
-    # (file, uuid path, name, files on the way here): a stack of our own instead of recursion.
-    pending: list[tuple[SchematicFile, str, str, tuple[str, ...]]] = [(first, f"/{first.uuid}", "/", (root,))]
+    # (file, instance, files on the way here): a stack of our own instead of recursion.
+    top = Instance(f"/{first.uuid}", "/", root)
+    pending: list[tuple[SchematicFile, Instance, tuple[str, ...]]] = [(first, top, (root,))]
     while pending:
-        file, path, name, chain = pending.pop()
-        instances.append(Instance(path, name, file.path))
+        file, here, chain = pending.pop()
+        instances.append(here)
         if len(instances) > MAX_INSTANCES:
             raise Unjudgeable(f"{root}: more than {MAX_INSTANCES} sheets")
         for sheet in reversed(file.sheets):
@@ -326,8 +360,13 @@ def read_hierarchy(tree: Tree, root: str) -> Hierarchy:
                 raise Unjudgeable(f"{file.path}: sheet {sheet.name!r} includes itself: {sheet.file!r}")
             if len(chain) >= MAX_DEPTH:
                 raise Unjudgeable(f"{file.path}: sheets nested deeper than {MAX_DEPTH}")
-            child = _load(tree, target, files)
-            pending.append((child, f"{path}/{sheet.uuid}", f"{name}{sheet.name}/", (*chain, target)))
+            below = Instance(
+                f"{here.path}/{sheet.uuid}",
+                f"{here.name}{sheet.name}/",
+                target,
+                here.on_board and sheet.on_board,
+            )
+            pending.append((_load(tree, target, files), below, (*chain, target)))
     return Hierarchy(root, files, tuple(instances))
 
 

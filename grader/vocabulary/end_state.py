@@ -85,10 +85,14 @@ def symbol_present(args: SymbolPresentArgs, context: Context) -> Outcome:
 
 
 def symbol_absent(args: SymbolAbsentArgs, context: Context) -> Outcome:
-    """No symbol has that reference."""
-    components = context.design.netlist.components
-    there = args.refdes in components
-    return check(not there, f"{args.refdes} exists" if there else f"no symbol {args.refdes}")
+    """No symbol has that reference, kept off the board or not.
+
+    The schematic is looked at too: KiCad leaves a part that is kept off the board out of the netlist.
+    """
+    if args.refdes in context.design.netlist.components:
+        return failed(f"{args.refdes} exists")
+    hidden = args.refdes in context.design.references
+    return check(not hidden, f"{args.refdes} is kept off the board" if hidden else f"no symbol {args.refdes}")
 
 
 def doc_row_matches(args: DocRowArgs, context: Context) -> Outcome:

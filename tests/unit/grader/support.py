@@ -122,6 +122,7 @@ class FakeDesign:
 
     given_netlist: FakeNetlist | Unjudgeable = field(default_factory=lambda: netlist({}))
     given_labels: frozenset[str] | Unjudgeable = frozenset()
+    references: frozenset[str] = frozenset()
     given_erc: FakeReport | Unjudgeable = CLEAN
     given_drc: FakeReport | Unjudgeable = CLEAN
     escapes: list[str] = field(default_factory=list)
