@@ -20,7 +20,9 @@ class Screen:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
-        self._out = Console(highlight=False, soft_wrap=True)
+        # Elsewhere than on a terminal, such as in a log, rows stay whole.
+        width = None if sys.stdout.isatty() else 200
+        self._out = Console(highlight=False, soft_wrap=True, width=width)
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, line: str) -> None:
@@ -42,8 +44,7 @@ class Screen:
         for number, row in enumerate(rows):
             style = styles[number] if styles else None
             table.add_row(*(Text(clean(cell)) for cell in row), style=style)
-        width = self._out.width if self._out.is_terminal else 200
-        self._out.print(table, width=max(width, 100))
+        self._out.print(table, soft_wrap=False)
 
     def emit(self, value: object) -> None:
         """The one JSON object of ``--json``; nothing without it."""

@@ -16,7 +16,8 @@ from typing import Literal
 import git
 
 from orchestrator.engine import Engine
-from orchestrator.grading import IMAGE, LIMITS
+from orchestrator.grading import LIMITS
+from orchestrator.kicad import REFERENCE, Environment
 from orchestrator.project import Project, read_tree
 from orchestrator.sandbox import WORKSPACE, Sandbox, SandboxSpec, pack
 from schema.errors import CheckFailed, CopperbenchError, EnvironmentFault, FixtureError
@@ -212,17 +213,19 @@ def artifact_options(fixture: Fixture) -> list[str]:
     return [f"--{role}={path}" for role, path in roles if path is not None]
 
 
-def measure(project: Project, engine: Engine, name: str) -> Measured:
-    """Measure a fixture's scale and baseline in the grader's environment.
+def measure(project: Project, engine: Engine, name: str, environment: Environment = REFERENCE) -> Measured:
+    """Measure a fixture's scale and baseline in a grader's environment.
 
     Raises:
-        EnvironmentFault: kicad-cli cannot read it.
+        EnvironmentFault: kicad-cli cannot read it, or the environment's images are not built.
     """
+    if engine.image_labels(environment.grader) is None:
+        raise environment.missing("not built")
     # Through a file: what a container prints is bounded by its log.
     script = f'exec python3 -m grader.kicad measure {WORKSPACE} "$@" >{WORKSPACE}/{MEASURED}'
     spec = SandboxSpec(
-        name=f"copperbench-measure-{sha256(f'{project.root}|{name}'.encode())[:16]}",
-        image=IMAGE,
+        name=f"copperbench-measure-{sha256(f'{project.root}|{name}|{environment.major}'.encode())[:16]}",
+        image=environment.grader,
         command=["sh", "-c", script, "sh", *artifact_options(project.fixture(name))],
         wall_seconds=MEASURE_SECONDS,
         workspace=pack(read_tree(project.fixture_tree(name))),
@@ -256,8 +259,15 @@ def write_measured(project: Project, name: str, measured: Measured) -> list[str]
     """Write a measurement into the fixture's manifest and baseline reports; returns the files changed."""
     folder = project.root / "fixtures" / name
     fixture = project.fixture(name)
-    baseline = {**fixture.baseline, measured.major: measured.counts}
-    updated = fixture.model_copy(update={"scale": measured.scale, "baseline": baseline})
+    updates: dict[str, object] = {
+        "baseline": {**fixture.baseline, measured.major: measured.counts},
+        "kicad": fixture.kicad.model_copy(
+            update={"verified_with_kicad_cli": _verified(fixture, measured.counts.kicad_version)}
+        ),
+    }
+    if measured.major == REFERENCE.major:
+        updates["scale"] = measured.scale
+    updated = fixture.model_copy(update=updates)
     changed = _write(folder / "fixture.json", pretty(updated.to_json()))
     for source, findings in measured.reports.items():
         path = folder / "baseline" / f"{source}.json"
@@ -265,6 +275,13 @@ def write_measured(project: Project, name: str, measured: Measured) -> list[str]
         report = BaselineReport(kicad={**kicad, measured.major: findings})
         changed += _write(path, pretty(report.to_json()))
     return changed
+
+
+def _verified(fixture: Fixture, version: str) -> list[str]:
+    """The versions that a fixture was verified by, this one in the place of any other of its major."""
+    major = version.split(".")[0]
+    others = [known for known in fixture.kicad.verified_with_kicad_cli if known.split(".")[0] != major]
+    return sorted([*others, version], key=lambda known: [int(part) for part in known.split(".")])
 
 
 def compare_measured(project: Project, name: str, measured: Measured) -> None:

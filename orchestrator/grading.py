@@ -14,12 +14,13 @@ from grader.evidence import Bundle
 from grader.lost import unjudged
 from orchestrator.attached import Attached
 from orchestrator.engine import ContainerSpec, Engine, Limits
+from orchestrator.kicad import REFERENCE, Environment
 from schema.errors import CopperbenchError, EngineError, Interrupted
 from schema.hashing import sha256
 from schema.jsonfile import validate_as
 from schema.verdict import Verdict
 
-IMAGE = "copperbench/grader"
+IMAGE = REFERENCE.grader
 LIMITS = Limits(memory=4 * 2**30, cpus=2.0, pids=512, fsize=2**30, tmp=2 * 2**30)
 RECORDS = 50
 """A grader container is replaced after this many records, whatever they left in it."""
@@ -53,9 +54,10 @@ class Graded:
 class Slot:
     """One grader container at a time, replaced when it is worn or lost."""
 
-    def __init__(self, engine: Engine, name: str) -> None:
+    def __init__(self, engine: Engine, name: str, environment: Environment = REFERENCE) -> None:
         self._engine = engine
         self._name = name
+        self._environment = environment
         self._container = ""
         self._streams: Attached | None = None
         self._used = 0
@@ -95,7 +97,7 @@ class Slot:
         self._container = self._engine.create(
             ContainerSpec(
                 name=self._name,
-                image=IMAGE,
+                image=self._environment.grader,
                 command=["python3", "-m", "grader", "--serve"],
                 limits=LIMITS,
                 labels={"role": "grader"},
@@ -113,8 +115,8 @@ class Slot:
             self.close()
             raise EngineError(
                 f"the grader does not start ({said[-1][:200] if said else error!r})",
-                about=IMAGE,
-                fix="run make images",
+                about=self._environment.grader,
+                fix=f"run {self._environment.build}",
             ) from None
         return self._streams
 
@@ -136,18 +138,27 @@ class Slot:
 class GraderPool:
     """As many slots as jobs; each is used by one thread at a time."""
 
-    def __init__(self, engine: Engine, jobs: int, scope: str, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        jobs: int,
+        scope: str,
+        stop: threading.Event | None = None,
+        environment: Environment = REFERENCE,
+    ) -> None:
         """
         Args:
             engine: where the containers run.
             jobs: how many slots.
             scope: makes container names particular to this process.
             stop: set when our containers are being killed: a grader lost then says nothing of its evidence.
+            environment: the KiCad to grade with.
         """
         self._engine = engine
         self._stop = stop or threading.Event()
-        name = sha256(f"{scope}|{engine.owner}".encode())[:16]
-        self._slots = [Slot(engine, f"copperbench-grader-{name}-{n}") for n in range(jobs)]
+        self._environment = environment
+        name = sha256(f"{scope}|{environment.major}|{engine.owner}".encode())[:16]
+        self._slots = [Slot(engine, f"copperbench-grader-{name}-{n}", environment) for n in range(jobs)]
         self._free: queue.SimpleQueue[Slot] = queue.SimpleQueue()
         for slot in self._slots:
             self._free.put(slot)
@@ -194,7 +205,7 @@ class GraderPool:
                         slot.open()
                     self._facts = slot.facts
             if self._facts is None:
-                raise EngineError("the grader says nothing of itself", about=IMAGE)
+                raise EngineError("the grader says nothing of itself", about=self._environment.grader)
             return self._facts
 
     def abort(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -12,16 +13,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.engine import LABEL, Engine
+from orchestrator.engine import LABEL, ContainerSpec, Engine, Limits
+from orchestrator.kicad import REFERENCE, Environment
 from orchestrator.project import Project
 from schema.errors import EnvironmentFault
 from schema.hashing import sha256, tree_hash
 from schema.jsonfile import canonical
 
-BASE = "copperbench/base:trixie"
-UPSTREAM_BASE = "debian:trixie-slim"
+BASE = REFERENCE.base
 RESULTS_IMAGE = "copperbench-grader"
 """What strangers run: the grader's code image with this checkout's results baked in, if there are any."""
+
+ANY_AGE = 'Acquire::Check-Valid-Until "false";\n'
+"""apt's setting for an archive whose Release file may have expired. Signatures are checked as ever."""
+PYTHON_SECONDS = 60
+_VERSION = re.compile(r"3\.\d+")
 
 Say = Callable[[str], None]
 
@@ -38,12 +44,31 @@ class ImageSpec:
     strip: str = ""
     """Prefix removed from context paths."""
     lock: str = ""
-    """Lock file whose wheels are laid into the context as ``wheels/``."""
+    """Lock file whose wheels, for the parent's Python, are laid into the context as ``wheels/``."""
     args: Mapping[str, str] = field(default_factory=dict)
 
 
-def specs(project: Project) -> list[ImageSpec]:
-    """Every image, parents first."""
+def specs(project: Project, environment: Environment = REFERENCE) -> list[ImageSpec]:
+    """Every image of an environment, parents first. Agents run in the reference, any other only grades."""
+    kicad = ImageSpec(
+        environment.kicad,
+        "Dockerfile.kicad",
+        environment.base,
+        args={"KICAD_VERSION": environment.version},
+    )
+    grader = ImageSpec(
+        environment.grader,
+        "images/grader/Dockerfile",
+        environment.kicad,
+        context=("schema", "compass", "grader"),
+        lock="images/grader/requirements.lock",
+    )
+    if environment is not REFERENCE:
+        return [kicad, grader]
+    return [kicad, *_holder_and_agents(project), grader]
+
+
+def _holder_and_agents(project: Project) -> list[ImageSpec]:
     agents = [
         ImageSpec(
             tag=project.agent(path.parent.name).image,
@@ -55,36 +80,31 @@ def specs(project: Project) -> list[ImageSpec]:
         for path in sorted(project.root.glob("images/agents/*/agent.json"))
     ]
     return [
-        ImageSpec("copperbench/kicad", "Dockerfile.kicad", BASE),
         ImageSpec("copperbench/holder", "images/holder/Dockerfile", BASE),
         ImageSpec(
             "copperbench/agent-base",
             "images/agents/base/Dockerfile",
-            "copperbench/kicad",
+            REFERENCE.kicad,
             context=("images/agents/base",),
             strip="images/agents/base/",
         ),
         *agents,
-        ImageSpec(
-            "copperbench/grader",
-            "images/grader/Dockerfile",
-            "copperbench/kicad",
-            context=("schema", "compass", "grader"),
-            lock="images/grader/requirements.lock",
-        ),
     ]
 
 
-def build_all(project: Project, engine: Engine, say: Say) -> None:
-    """Bring every image up to date; what has not changed is reused.
+def build_all(project: Project, engine: Engine, say: Say, environment: Environment = REFERENCE) -> None:
+    """Bring every image of the reference up to date, and those of another environment if one is asked for.
+
+    What has not changed is reused.
 
     Raises:
         EngineError: a build failed.
         EnvironmentFault: base or wheels cannot be had.
     """
-    _ensure_base(project, engine, say)
-    for spec in specs(project):
-        _build(project, engine, spec, say)
+    for each in dict.fromkeys((REFERENCE, environment)):
+        _ensure_base(project, engine, each, say)
+        for spec in specs(project, each):
+            _build(project, engine, spec, say)
     bake(project, engine, say)
 
 
@@ -108,34 +128,54 @@ def bake(project: Project, engine: Engine, say: Say) -> None:
     )
 
 
-def _ensure_base(project: Project, engine: Engine, say: Say) -> None:
-    if engine.image_labels(BASE) is not None:
-        say(f"{BASE}: reused")
-        return
-    if engine.pull(UPSTREAM_BASE):
-        engine.tag(UPSTREAM_BASE, BASE)
-        say(f"{BASE}: pulled {UPSTREAM_BASE}")
-        return
-    say(f"{BASE}: no registry gives {UPSTREAM_BASE}; making it from Debian packages")
+def _ensure_base(project: Project, engine: Engine, environment: Environment, say: Say) -> None:
+    base, upstream = environment.base, environment.upstream
+    if engine.image_labels(base) is not None:
+        say(f"{base}: reused")
+    elif engine.pull(upstream):
+        say(f"{base}: pulled {upstream}")
+        if environment.released:
+            engine.tag(upstream, base)
+        else:
+            dockerfile = f"FROM {upstream}\nCOPY any-age /etc/apt/apt.conf.d/99any-age\n".encode()
+            tree = {"any-age": ANY_AGE.encode()}
+            _build_tree(engine, base, dockerfile=dockerfile, tree=tree, args={}, parent=upstream, say=say)
+    else:
+        say(f"{base}: no registry gives {upstream}; making it from Debian packages")
+        _bootstrap(project, engine, environment)
+        say(f"{base}: made")
+
+
+def _bootstrap(project: Project, engine: Engine, environment: Environment) -> None:
     with tempfile.TemporaryDirectory(prefix="copperbench-base-") as folder:
-        archive = Path(folder) / "root.tar"
+        archive, settings = Path(folder) / "root.tar", Path(folder) / "apt.conf"
+        surroundings = dict(os.environ)
+        if not environment.released:
+            # The script hands this machine's setting on to the new root.
+            settings.write_text(ANY_AGE, "utf-8")
+            surroundings["APT_CONFIG"] = str(settings)
         script = project.root / "images" / "base" / "bootstrap"
-        done = subprocess.run([script, archive], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [script, archive, environment.suite],
+            env=surroundings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             said = done.stderr.strip().splitlines()
             raise EnvironmentFault(
                 f"the base image cannot be made ({said[-1] if said else 'bootstrap failed'})",
                 about="images/base/bootstrap",
-                fix="run it by hand to see why",
+                fix=f"run it by hand for {environment.suite} to see why",
             )
-        engine.import_root(archive, BASE)
-    say(f"{BASE}: made")
+        engine.import_root(archive, environment.base)
 
 
 def _build(project: Project, engine: Engine, spec: ImageSpec, say: Say) -> None:
     tree = _context(project.root, spec.context, spec.strip)
     if spec.lock:
-        tree |= _wheels(project, spec.lock)
+        tree |= _wheels(project, spec.lock, _python(project, engine, spec.parent))
     dockerfile = (project.root / spec.dockerfile).read_bytes()
     args = {"BASE": spec.parent, **spec.args}
     _build_tree(engine, spec.tag, dockerfile=dockerfile, tree=tree, args=args, parent=spec.parent, say=say)
@@ -198,10 +238,38 @@ def _files(root: Path, parts: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
                     yield file.relative_to(root).as_posix(), file
 
 
-def _wheels(project: Project, lock: str) -> dict[str, bytes]:
-    """The wheels of a lock file for the image's Python, downloaded once on the host."""
+def _python(project: Project, engine: Engine, image: str) -> str:
+    """``3.13``: the Python that an image has. Asked once for each content of the image."""
+    known = project.cache / "pythons" / engine.digest(image).removeprefix("sha256:")
+    if known.is_file():
+        return known.read_text("utf-8")
+    script = "import sys; print(*sys.version_info[:2], sep='.')"
+    name = f"copperbench-python-{sha256(f'{project.root}|{image}|{engine.owner}'.encode())[:16]}"
+    container = engine.create(
+        ContainerSpec(
+            name, image, ["python3", "-c", script], Limits(memory=2**28, cpus=1, pids=16), {"role": "build"}
+        )
+    )
+    try:
+        engine.start(container)
+        engine.wait(container, PYTHON_SECONDS)
+        version = engine.output(container)[0].strip()
+    finally:
+        engine.remove(container)
+    if not _VERSION.fullmatch(version):
+        raise EnvironmentFault("its Python does not say its version", about=image, fix="build it again")
+    known.parent.mkdir(parents=True, exist_ok=True)
+    known.write_text(version, "utf-8")
+    return version
+
+
+def _wheels(project: Project, lock: str, python: str) -> dict[str, bytes]:
+    """The wheels of a lock file for one Python, such as ``3.13``, downloaded once on the host.
+
+    The lock holds the hashes of every wheel of a version, so one serves all Pythons.
+    """
     path = project.root / lock
-    folder = project.cache / "wheels" / sha256(path.read_bytes())[:16]
+    folder = project.cache / "wheels" / f"{sha256(path.read_bytes())[:16]}-{python}"
     if not (folder / ".complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
         command = [
@@ -213,29 +281,21 @@ def _wheels(project: Project, lock: str) -> dict[str, bytes]:
             "--require-hashes",
             "--no-deps",
             "--only-binary=:all:",
-            "--python-version",
-            "3.13",
-            "--implementation",
-            "cp",
-            "--abi",
-            "cp313",
-            "--abi",
-            "abi3",
-            "--abi",
-            "none",
+            f"--python-version={python}",
+            "--implementation=cp",
+            *(f"--abi={abi}" for abi in (f"cp{python.replace('.', '')}", "abi3", "none")),
             *(f"--platform=manylinux_2_{n}_x86_64" for n in (17, 24, 26, 27, 28, 34)),
             "--platform=manylinux2014_x86_64",
             "--platform=any",
-            "--requirement",
-            str(path),
-            "--dest",
-            str(folder),
+            f"--requirement={path}",
+            f"--dest={folder}",
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             said = [line for line in done.stderr.strip().splitlines() if line.startswith("ERROR")]
             raise EnvironmentFault(
-                f"wheels cannot be downloaded ({said[-1] if said else 'pip failed'})", about=lock
+                f"wheels for Python {python} cannot be downloaded ({said[-1] if said else 'pip failed'})",
+                about=lock,
             )
         (folder / ".complete").touch()
     return {f"wheels/{wheel.name}": wheel.read_bytes() for wheel in sorted(folder.glob("*.whl"))}

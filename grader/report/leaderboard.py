@@ -6,6 +6,7 @@ its own, labelled with what differs.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -82,13 +83,20 @@ def _section(key: tuple[str, ...], records: Sequence[Record], *, other: bool) ->
         "| Correct refusals | False refusals | Runs | Not evidence | USD per passed task |",
         "|---" * (len(tiers) + 7) + "|",
     ]
-    for model in sorted({record.run.model for record in counted}):
-        lines.append(_row(model, [r for r in counted if r.run.model == model], tiers))
+    rows: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in counted:
+        rows[_label(record)].append(record)
+    lines += [_row(label, rows[label], tiers) for label in sorted(rows)]
     lines += ["", f"Schema {schema}, suite {suite}. Intervals: Wilson, 95 %."]
     if superseded:
         lines.append(f"{superseded} older records of the same runs are kept and not counted.")
     lines.append("")
     return lines
+
+
+def _label(record: Record) -> str:
+    """The model's id. A task's wrong solutions share a row: the proof, not the leaderboard, tells them apart."""
+    return re.sub(r"^solution:wrong-.*", "solution:wrong-*", record.run.model)
 
 
 def _row(model: str, records: list[Record], tiers: list[Tier]) -> str:

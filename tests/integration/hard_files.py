@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.evidence import Bundle, Entry, Tree
-from orchestrator.grading import Slot
+from orchestrator.grading import GraderPool
 from orchestrator.project import read_tree
 from schema.assertions import ASSERTION_LIST
 from schema.fixture import Artifacts, BaselineReport, Fixture
@@ -125,8 +125,8 @@ class Judged:
 class Bench:
     """Grades made-up runs in one container."""
 
-    def __init__(self, slot: Slot, folder: Path) -> None:
-        self._slot = slot
+    def __init__(self, graders: GraderPool, folder: Path) -> None:
+        self._graders = graders
         self._folder = folder
         self._measured: dict[bytes, tuple[BaselineReport, BaselineReport]] = {}
 
@@ -161,7 +161,7 @@ class Bench:
             baseline=begun.tree,
             end={**changed(begun.tree, end), support.TRANSCRIPT: Entry(support.transcript())},
         )
-        return Judged(self._slot.grade(bundle).verdict)
+        return Judged(self._graders.grade(bundle).verdict)
 
     def _baseline(self, begun: Start) -> tuple[BaselineReport, BaselineReport]:
         if begun.erc is not None and begun.drc is not None:

@@ -122,12 +122,13 @@ class FakeDesign:
 
     given_netlist: FakeNetlist | Unjudgeable = field(default_factory=lambda: netlist({}))
     given_labels: frozenset[str] | Unjudgeable = frozenset()
-    references: frozenset[str] = frozenset()
     given_erc: FakeReport | Unjudgeable = CLEAN
     given_drc: FakeReport | Unjudgeable = CLEAN
     escapes: list[str] = field(default_factory=list)
     rule_changes: list[str] = field(default_factory=list)
     same_files: bool = False
+    references: frozenset[str] = frozenset()
+    """Of parts in the schematic files, whether or not the netlist has them."""
 
     @property
     def netlist(self) -> FakeNetlist:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.kicad.cache import Cache, FolderCache, MemoryCache
-from grader.kicad.cli import TABLES, Caps, KicadCli
+from grader.kicad.cli import DRAWN, TABLES, Caps, KicadCli
 from grader.kicad.errors import ToolUnavailable, Unjudgeable
 from tests.unit.grader.kicad import twins
 
@@ -246,3 +246,19 @@ def test_a_cache_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None:
 def test_a_cache_key_is_a_digest(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not a digest"):
         FolderCache(tmp_path).get("../x")
+
+
+def test_what_differs_from_call_to_call_is_not_in_the_reason(tmp_path: Path) -> None:
+    """Our folder and the time of day would make the same evidence grade in other words."""
+    body = 'echo "12:34:56: Error: no $in at 0x7ffd12345678"; exit 3'
+    with pytest.raises(Unjudgeable) as error:
+        cli(tmp_path, body).run("erc", TARGET, FILES)
+    assert str(error.value) == f"kicad-cli erc on {TARGET}: exit 3: Error: no {TARGET} at"
+
+
+def test_uuids_that_kicad_drew_itself_are_one(tmp_path: Path) -> None:
+    """An item without a uuid gets another one in every call; a naive record never grades the same again."""
+    drawn = "0f0f0f0f-0000-4000-8000-00000000000f"
+    legacy = "00000000-0000-0000-0000-00005f3a1b2c"
+    said = cli(tmp_path, f'echo "{twins.ROOT} {drawn} {legacy}" > "$out"').run("erc", TARGET, FILES)
+    assert said.decode().split() == [twins.ROOT, DRAWN.decode(), legacy]

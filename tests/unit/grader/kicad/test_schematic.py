@@ -188,3 +188,28 @@ def test_sheet_files_resolve_against_the_file_that_names_them(
 def test_what_is_no_schematic_is_refused(data: bytes) -> None:
     with pytest.raises(Unjudgeable):
         read_schematic(data, "x")
+
+
+@pytest.mark.parametrize("written", ["channel.txt", "channel.KICAD_SCH", "channel"])
+def test_a_sheet_that_is_not_called_a_schematic_is_refused(written: str) -> None:
+    """kicad-cli is not given it, and ends with 0 on the rest: a naive grader finds its parts removed."""
+    root = twins.root_sheet().replace(b"channel.kicad_sch", written.encode())
+    tree = twins.tree({ROOT: root, f"hw/{written}": twins.channel_sheet()})
+    with pytest.raises(Unjudgeable, match=r"is no \.kicad_sch file"):
+        read_hierarchy(tree, ROOT)
+
+
+def test_parts_kept_off_the_board_have_references_too() -> None:
+    """KiCad's netlist leaves them out."""
+    root = twins.root_sheet().replace(b"(on_board yes)", b"(on_board no)")
+    hierarchy = read_hierarchy(twins.tree({ROOT: root}), ROOT)
+    assert {"R1", "R10", "R22", "U1"} <= hierarchy.references()
+    assert not any(reference.startswith("#") for reference in hierarchy.references())
+
+
+def test_parts_that_the_netlist_must_hold_are_those_on_the_board() -> None:
+    off = twins.root_sheet().replace(b"(on_board yes) (dnp no) (stroke", b"(on_board no) (dnp no) (stroke")
+    for root, expected in ((twins.root_sheet(), 3), (off, 0)):
+        parts = read_hierarchy(twins.tree({ROOT: root}), ROOT).part_uuids()
+        assert len(parts["hw/channel.kicad_sch"]) == expected
+        assert twins.uid("U1 c") in parts[ROOT] and twins.uid("PWR2") not in parts[ROOT]

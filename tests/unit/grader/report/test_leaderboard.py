@@ -75,6 +75,11 @@ def test_refusals_are_right_on_refusal_tasks_and_false_on_edit_tasks() -> None:
     assert cells[4].startswith("1/1 ") and cells[5].startswith("1/2 ")
 
 
+def test_the_wrong_solutions_of_a_task_share_a_row() -> None:
+    wrong = [record(run=run_id(model=f"solution:wrong-{n}"), passed=False) for n in ("a", "b")]
+    assert "0/2" in row(render([*wrong, record()]), "solution:wrong-*")
+
+
 def test_unknown_cost_is_unknown_never_zero() -> None:
     runs = [record(run=run_id(model="m:x", repeat=n), cost=api(usd)) for n, usd in ((1, 0.5), (2, None))]
     assert row(render(runs), "m:x").endswith("| unknown |")

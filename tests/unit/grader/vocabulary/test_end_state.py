@@ -172,6 +172,13 @@ def test_symbol_absent() -> None:
     assert not outcome_of(assertion("symbol_absent", refdes="R10"), tenth).passed
 
 
+def test_symbol_absent_sees_a_part_that_is_kept_off_the_board() -> None:
+    """KiCad's netlist leaves it out: a naive grader takes it for removed."""
+    hidden = FakeDesign(given_netlist=netlist({"/A": ["R10.1"]}), references=frozenset({"R1", "R10"}))
+    outcome = outcome_of(assertion("symbol_absent", refdes="R1"), hidden)
+    assert not outcome.passed and "off the board" in outcome.reason
+
+
 # --- documents ------------------------------------------------------------------------------------------
 
 PINOUT = """# Pinout
