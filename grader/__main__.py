@@ -81,7 +81,9 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _rescore(path: Path, arguments: argparse.Namespace) -> int:
     outcomes = []
     with _cache(arguments) as cache, local_graders(arguments.jobs, cache) as graders:
-        for outcome in rescore(path, graders.grade, jobs=arguments.jobs):
+        for outcome in rescore(
+            path, lambda bundle, _: graders.grade(bundle), jobs=arguments.jobs, kicad=graders.kicad_major
+        ):
             outcomes.append(outcome)
             if not arguments.json:
                 print(line(outcome), flush=True)
@@ -90,8 +92,15 @@ def _rescore(path: Path, arguments: argparse.Namespace) -> int:
 
 def line(outcome: Rescored) -> str:
     """One record's line, differences indented below it."""
-    head = f"{'MATCH' if outcome.matches else 'DIFFERS'}  {outcome.record.run}"
-    return "\n".join([head, *(f"    {difference}" for difference in outcome.differences)])
+    record, verdict = outcome.record, outcome.verdict
+    head, prefix = f"{'MATCH' if outcome.matches else 'DIFFERS'}  {record.run}", ""
+    if outcome.elsewhere and verdict:
+        recorded = f"KiCad {record.stamp.kicad_major} recorded {record.verdict.verdict}"
+        head, prefix = (
+            f"KiCad {outcome.kicad} {verdict.verdict}  {record.run}; {recorded}",
+            "other environment: ",
+        )
+    return "\n".join([head, *(f"    {prefix}{difference}" for difference in outcome.differences)])
 
 
 def leaderboard_matches(path: Path) -> bool | None:
@@ -105,8 +114,9 @@ def leaderboard_matches(path: Path) -> bool | None:
 
 
 def conclude(outcomes: list[Rescored], board: bool | None, *, as_json: bool) -> int:
-    """Print the summary; the exit code is 0 only when everything matched."""
-    wrong = sum(not outcome.matches for outcome in outcomes)
+    """Print the summary; the exit code is 0 only when all that was graded in its own environment matched."""
+    own = [outcome for outcome in outcomes if not outcome.elsewhere]
+    wrong = sum(not outcome.matches for outcome in own)
     if as_json:
         report = {
             "records": [
@@ -114,18 +124,33 @@ def conclude(outcomes: list[Rescored], board: bool | None, *, as_json: bool) -> 
                     "run": str(outcome.record.run),
                     "match": outcome.matches,
                     "differences": list(outcome.differences),
+                    "kicad": outcome.kicad,
+                    "verdict": outcome.verdict.verdict if outcome.verdict else None,
                 }
                 for outcome in outcomes
             ],
-            "matched": len(outcomes) - wrong,
+            "matched": len(own) - wrong,
             "differing": wrong,
+            "inAnotherEnvironment": len(outcomes) - len(own),
             "leaderboardMatches": board,
         }
         print(json.dumps(report, indent=2))
     else:
         said = {True: "LEADERBOARD.md MATCH", False: "LEADERBOARD.md DIFFERS", None: "no LEADERBOARD.md"}
-        print(f"{len(outcomes) - wrong} of {len(outcomes)} records MATCH; {said[board]}")
+        print("; ".join([*_tally(outcomes, own, wrong), said[board]]))
     return 1 if wrong or board is False or not outcomes else 0
+
+
+def _tally(outcomes: list[Rescored], own: list[Rescored], wrong: int) -> Iterator[str]:
+    if own or not outcomes:
+        yield f"{len(own) - wrong} of {len(own)} records MATCH"
+    if elsewhere := [outcome for outcome in outcomes if outcome.elsewhere]:
+        alike = sum(
+            outcome.verdict is not None and outcome.verdict.verdict == outcome.record.verdict.verdict
+            for outcome in elsewhere
+        )
+        majors = ", ".join(sorted({outcome.kicad for outcome in elsewhere}, key=int))
+        yield f"{alike} of {len(elsewhere)} verdicts the same in another environment (KiCad {majors})"
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ class LocalGraders:
         self._cache = cache
         self._all: list[subprocess.Popen[bytes]] = []
         self._free: queue.SimpleQueue[subprocess.Popen[bytes] | None] = queue.SimpleQueue()
+        self._version = ""
         for _ in range(jobs):
             self._free.put(None)
 
@@ -56,6 +57,12 @@ class LocalGraders:
             raise CheckFailed(str(answer.get("failed")), about=str(bundle.facts.run))
         return Verdict.model_validate(answer["verdict"])
 
+    @property
+    def kicad_major(self) -> str:
+        """Which environment this is, as a grader says of itself; starts one if none runs."""
+        self._free.put(self._free.get() or self._start())
+        return self._version.split(".")[0]
+
     def close(self) -> None:
         """End every process."""
         for process in self._all:
@@ -70,7 +77,7 @@ class LocalGraders:
         )
         self._all.append(process)
         try:
-            wire.decode_answer(_reader(process))
+            self._version = str(wire.decode_answer(_reader(process))["kicad_version"])
         except EOFError:
             raise EnvironmentFault("the grader does not start", fix="see its message above") from None
         return process

@@ -2,6 +2,9 @@
 
 Where the grading happens is the caller's: in this process's jailed children inside the grader image, or in
 grader containers from the host. What is compared is the same.
+
+A record belongs to the environment of its stamp, a major of kicad-cli. Graded in another one, a different
+outcome is that environment's, and no failure to reproduce.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from schema.record import Record
 from schema.task import Task
 from schema.verdict import AssertionOutcome, Verdict
 
-Grade = Callable[[Bundle], Verdict]
+Grade = Callable[[Bundle, str], Verdict]
+"""``grade(bundle, major)``: the verdict in the environment of a major of kicad-cli."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,18 @@ class Rescored:
     verdict: Verdict | None
     """None when it could not be graded again."""
     differences: tuple[str, ...]
+    kicad: str
+    """kicad-cli's major it was graded with."""
 
     @property
     def matches(self) -> bool:
         """Whether everything came out as recorded."""
         return not self.differences
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it was graded, and in another environment than the record's own."""
+        return self.verdict is not None and self.kicad != self.record.stamp.kicad_major
 
 
 def locate(path: Path) -> tuple[Path, Path]:
@@ -57,35 +68,46 @@ def locate(path: Path) -> tuple[Path, Path]:
     )
 
 
-def rescore(path: Path, grade: Grade, *, jobs: int) -> Iterator[Rescored]:
-    """Grade every record below ``path`` again, in path order.
+def records_below(path: Path) -> list[tuple[Path, Record]]:
+    """The records that a path means, with their files, in path order.
 
     Args:
-        path: a checkout, or a folder of its results; only records below it are graded.
-        grade: how a bundle becomes a verdict.
-        jobs: how many at a time; the outcome does not depend on it.
+        path: a checkout, or a folder of its results.
+
+    Raises:
+        CheckFailed: it is neither.
     """
     root, results = locate(path)
     scope = path.resolve()
-    records = [
-        (file, record)
-        for file, record in read_records(results)
-        if scope == root or file.is_relative_to(scope)
-    ]
+    return [item for item in read_records(results) if scope == root or item[0].is_relative_to(scope)]
+
+
+def rescore(path: Path, grade: Grade, *, jobs: int, kicad: str | None = None) -> Iterator[Rescored]:
+    """Grade every record below ``path`` again, in path order.
+
+    Args:
+        path: see :func:`records_below`.
+        grade: how a bundle becomes a verdict.
+        jobs: how many at a time; the outcome does not depend on it.
+        kicad: major of kicad-cli to grade with; None means each record's own.
+    """
+    root, results = locate(path)
+    records = records_below(path)
     with ThreadPoolExecutor(max_workers=jobs) as workers:
-        yield from workers.map(lambda item: _again(root, results, item, grade), records)
+        yield from workers.map(lambda item: _again(root, results, item, grade, kicad), records)
 
 
-def _again(root: Path, results: Path, item: tuple[Path, Record], grade: Grade) -> Rescored:
+def _again(root: Path, results: Path, item: tuple[Path, Record], grade: Grade, kicad: str | None) -> Rescored:
     file, record = item
+    major = kicad or record.stamp.kicad_major
     try:
         if record.evidence is None and record.facts.evidence == "none":
             # Infrastructure left nothing to grade: the record's own category is all there is.
-            return Rescored(file, record, record.verdict, ())
-        verdict = grade(load_bundle(root, results, record))
+            return Rescored(file, record, record.verdict, (), major)
+        verdict = grade(load_bundle(root, results, record), major)
     except CopperbenchError as error:
-        return Rescored(file, record, None, (f"cannot be graded again: {error}",))
-    return Rescored(file, record, verdict, tuple(differences(record.verdict, verdict)))
+        return Rescored(file, record, None, (f"cannot be graded again: {error}",), major)
+    return Rescored(file, record, verdict, tuple(differences(record.verdict, verdict)), major)
 
 
 def load_bundle(root: Path, results: Path, record: Record) -> Bundle:

@@ -11,6 +11,7 @@ import typer
 
 import orchestrator
 from orchestrator.console import Screen
+from orchestrator.kicad import ENVIRONMENTS, REFERENCE, environment
 from orchestrator.project import Project
 from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft, UsageError
 from schema.run import Plan
@@ -23,6 +24,7 @@ app.add_typer(fixtures_app, name="fixtures")
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Jobs = Annotated[int, typer.Option(min=1, max=64, help="Runs at a time.")]
+Kicad = Annotated[str, typer.Option(help="Major of KiCad, the environment to use.")]
 Results = Annotated[Path | None, typer.Option(help="Results folder; default: results in the checkout.")]
 CORES = os.cpu_count() or 1
 
@@ -75,23 +77,32 @@ def doctor(as_json: Json = False) -> None:
 
 
 @images_app.command("build")
-def images_build() -> None:
-    """Bring every image up to date; what has not changed is reused."""
+def images_build(kicad: Kicad = REFERENCE.major) -> None:
+    """Bring every image up to date; what has not changed is reused.
+
+    With --kicad another environment's too, which grades the same evidence with another major of KiCad.
+    """
     from orchestrator.engine import Engine
     from orchestrator.images import build_all
 
-    build_all(_project(), Engine.connect(), Screen(as_json=False).say)
+    chosen = environment(kicad)
+    build_all(_project(), Engine.connect(), Screen(as_json=False).say, chosen)
 
 
 @images_app.command("list")
 def images_list(as_json: Json = False) -> None:
     """List the images with their sizes and layer digests."""
     from orchestrator.engine import Engine
-    from orchestrator.images import BASE, RESULTS_IMAGE, specs
+    from orchestrator.images import RESULTS_IMAGE, specs
 
     project, engine, screen = _project(), Engine.connect(), Screen(as_json=as_json)
     rows: list[dict[str, str | int | None]] = []
-    for tag in (BASE, *(spec.tag for spec in specs(project)), RESULTS_IMAGE):
+    tags = [
+        tag
+        for each in ENVIRONMENTS.values()
+        for tag in (each.base, *(spec.tag for spec in specs(project, each)))
+    ]
+    for tag in (*tags, RESULTS_IMAGE):
         if engine.image_labels(tag) is None:
             rows.append({"image": tag, "bytes": None, "digest": None})
         else:
@@ -146,17 +157,19 @@ def fixtures_hash(folder: Path, as_json: Json = False) -> None:
 @fixtures_app.command("measure")
 def fixtures_measure(
     names: Annotated[list[str] | None, typer.Argument()] = None,
-    write: Annotated[bool, typer.Option(help="Write the measurement into the fixture.")] = False,
+    kicad: Kicad = REFERENCE.major,
+    write: Annotated[bool, typer.Option("--write", help="Write the measurement into the fixture.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Measure in the grader's environment; without --write, compare with what is committed."""
+    """Measure in a grader's environment; without --write, compare with what is committed for its major."""
     from orchestrator import fixtures
     from orchestrator.engine import Engine
 
+    chosen = environment(kicad)
     project, engine, screen = _project(), Engine.connect(), Screen(as_json=as_json)
     out = {}
     for name in names or project.fixture_ids():
-        measured = fixtures.measure(project, engine, name)
+        measured = fixtures.measure(project, engine, name, chosen)
         counts = measured.counts
         out[name] = {"counts": counts.to_json(), "scale": measured.scale.to_json()}
         drc = f"DRC {counts.drc.errors}/{counts.drc.warnings}" if counts.drc else "no board"
@@ -319,24 +332,41 @@ def prove(
 def rescore(
     path: Annotated[Path, typer.Argument(help="A checkout, its results, or a date folder in them.")],
     jobs: Jobs = CORES,
+    kicad: Annotated[
+        str | None, typer.Option(help="Grade with this major of KiCad; default: each record's own.")
+    ] = None,
+    write_new: Annotated[
+        bool, typer.Option("--write-new", help="Record what is graded now, beside the old records.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Grade stored evidence again, in networkless graders, and compare with the records."""
-    from grader.__main__ import conclude, leaderboard_matches, line
-    from grader.rescore import rescore as rescore_all
-    from orchestrator.engine import Engine
-    from orchestrator.grading import GraderPool
+    """Grade stored evidence again, in networkless graders, and compare with the records.
 
-    pool = GraderPool(Engine.connect(), jobs, f"rescore {path.resolve()}")
-    outcomes = []
-    try:
-        for outcome in rescore_all(path, lambda bundle: pool.grade(bundle).verdict, jobs=jobs):
+    In another environment than a record's own, verdicts are reported and do not fail the comparison.
+    """
+    from grader import rescore as rescoring
+    from grader.__main__ import conclude, leaderboard_matches, line
+    from orchestrator.engine import Engine
+    from orchestrator.leaderboard import update
+    from orchestrator.regrade import Graders, Recorder
+
+    root, results = rescoring.locate(path)
+    majors = [kicad] if kicad else [r.stamp.kicad_major for _, r in rescoring.records_below(path)]
+    board = leaderboard_matches(path)
+    outcomes, written = [], 0
+    with Graders(Engine.connect(), jobs, f"rescore {path.resolve()}") as graders:
+        graders.provide(majors)
+        recorder = Recorder(results, graders) if write_new else None
+        for outcome in rescoring.rescore(path, graders.grade, jobs=jobs, kicad=kicad):
             outcomes.append(outcome)
             if not as_json:
                 typer.echo(line(outcome))
-    finally:
-        pool.close()
-    raise typer.Exit(conclude(outcomes, leaderboard_matches(path), as_json=as_json))
+            if recorder and (new := recorder.record(outcome)):
+                written += 1
+                Screen(as_json=as_json).say(f"wrote {new.relative_to(root)}")
+    if written:
+        update(Project(root, results))
+    raise typer.Exit(conclude(outcomes, board, as_json=as_json))
 
 
 @app.command()

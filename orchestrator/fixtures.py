@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import tarfile
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Literal
 
 import git
 
-from orchestrator.engine import Engine
+from orchestrator.engine import ContainerSpec, Engine
 from orchestrator.grading import LIMITS
 from orchestrator.kicad import REFERENCE, Environment
 from orchestrator.project import Project, read_tree
-from orchestrator.sandbox import WORKSPACE, Sandbox, SandboxSpec, pack
+from orchestrator.sandbox import pack
 from schema.errors import CheckFailed, CopperbenchError, EnvironmentFault, FixtureError
 from schema.fixture import (
     PERMITTED_LICENSES,
@@ -35,7 +32,12 @@ from schema.jsonfile import parse_json, pretty, read_model
 
 MIRROR = "COPPERBENCH_FIXTURE_MIRROR"
 MEASURE_SECONDS = 600
-MEASURED = ".measured.json"
+MEASURE = """
+mkdir /tmp/tree && head -c "$1" | tar -xf - -C /tmp/tree || exit 1; shift
+python3 -m grader.kicad measure /tmp/tree "$@" >/tmp/answer
+wc -c </tmp/answer; cat /tmp/answer
+"""
+"""Through its streams: what the engine keeps of a container's output is bounded."""
 STRUCTURAL = frozenset({"duplicate_footprints", "extra_footprint", "missing_footprint"})
 """Parity findings that disqualify a board as a fixture."""
 
@@ -221,29 +223,23 @@ def measure(project: Project, engine: Engine, name: str, environment: Environmen
     """
     if engine.image_labels(environment.grader) is None:
         raise environment.missing("not built")
-    # Through a file: what a container prints is bounded by its log.
-    script = f'exec python3 -m grader.kicad measure {WORKSPACE} "$@" >{WORKSPACE}/{MEASURED}'
-    spec = SandboxSpec(
-        name=f"copperbench-measure-{sha256(f'{project.root}|{name}|{environment.major}'.encode())[:16]}",
+    options = artifact_options(project.fixture(name))
+    tree = pack(read_tree(project.fixture_tree(name)))
+    spec = ContainerSpec(
+        name=f"copperbench-measure-{sha256(f'{project.root}|{name}|{engine.owner}'.encode())[:16]}",
         image=environment.grader,
-        command=["sh", "-c", script, "sh", *artifact_options(project.fixture(name))],
-        wall_seconds=MEASURE_SECONDS,
-        workspace=pack(read_tree(project.fixture_tree(name))),
-        environment={"HOME": "/tmp"},  # noqa: S108  # in the container
-        labels={"role": "measure", "fixture": name},
+        command=["sh", "-c", MEASURE, "sh", str(len(tree)), *options],
         limits=LIMITS,
+        labels={"role": "measure", "fixture": name},
+        environment={"HOME": "/tmp"},  # noqa: S108  # in the container
+        stdin=True,
     )
-    with Sandbox(engine, spec) as sandbox:
-        ended = sandbox.watch(sandbox.start(), threading.Event())
-        if ended.exit.code:
-            said = sandbox.output()[1].strip().splitlines()
-            raise EnvironmentFault(
-                f"cannot be measured ({said[-1] if said else 'no output'})", about=f"fixtures/{name}"
-            )
-        archive = b"".join(sandbox.archive())
-    with tarfile.open(fileobj=BytesIO(archive)) as tar:
-        stream = tar.extractfile(f"workspace/{MEASURED}")
-        answer = parse_json(stream.read() if stream else b"", f"measurement of {name}")
+    try:
+        answer = parse_json(_ask(engine, spec, tree), f"measurement of {name}")
+    except (OSError, EOFError) as error:
+        raise EnvironmentFault(f"cannot be measured ({error!r})", about=f"fixtures/{name}") from None
+    if "counts" not in answer:
+        raise EnvironmentFault(f"cannot be measured ({answer})", about=f"fixtures/{name}")
     return Measured(
         counts=BaselineCounts.model_validate(answer["counts"]),
         scale=Scale.model_validate(answer["scale"]),
@@ -253,6 +249,25 @@ def measure(project: Project, engine: Engine, name: str, environment: Environmen
         },
         escapes=answer["escapes"],
     )
+
+
+def _ask(engine: Engine, spec: ContainerSpec, given: bytes) -> bytes:
+    """What a container answers to what it is given on standard input."""
+    container = engine.create(spec)
+    try:
+        streams = engine.attach(container)
+        try:
+            engine.start(container)
+            streams.write(given, MEASURE_SECONDS)
+            streams.patience(MEASURE_SECONDS)
+            size = b""
+            while not size.endswith(b"\n"):
+                size += streams.read(1)
+            return streams.read(int(size))
+        finally:
+            streams.close()
+    finally:
+        engine.remove(container)
 
 
 def write_measured(project: Project, name: str, measured: Measured) -> list[str]:
@@ -279,7 +294,7 @@ def write_measured(project: Project, name: str, measured: Measured) -> list[str]
 
 def _verified(fixture: Fixture, version: str) -> list[str]:
     """The versions that a fixture was verified by, this one in the place of any other of its major."""
-    major = version.split(".")[0]
+    major = version.split(".", maxsplit=1)[0]
     others = [known for known in fixture.kicad.verified_with_kicad_cli if known.split(".")[0] != major]
     return sorted([*others, version], key=lambda known: [int(part) for part in known.split(".")])
 

@@ -39,6 +39,11 @@ class Stamp(Model):
     """Caps that the engine enforced: memory, cpus, pids, volume."""
 
     @property
+    def kicad_major(self) -> str:
+        """``9``: the environment that the record belongs to."""
+        return self.kicad_version.split(".")[0]
+
+    @property
     def group(self) -> tuple[str, ...]:
         """Records share a table only when this agrees (Standard §8); ``task_group`` adds the hashes."""
         return (
@@ -46,7 +51,7 @@ class Stamp(Model):
             self.suite_version,
             self.agent,
             self.agent_version,
-            self.kicad_version.split(".")[0],
+            self.kicad_major,
         )
 
     @property

@@ -95,7 +95,7 @@ def _section(key: tuple[str, ...], records: Sequence[Record], *, other: bool) ->
 
 
 def _label(record: Record) -> str:
-    """The model's id. A task's wrong solutions share a row: the proof, not the leaderboard, tells them apart."""
+    """The model's id. Wrong solutions share a row: the proof tells them apart, not the leaderboard."""
     return re.sub(r"^solution:wrong-.*", "solution:wrong-*", record.run.model)
 
 
