@@ -81,6 +81,8 @@ def _vetoed(rule: Rule, line: str, first: int, last: int) -> bool:
 def _third(line: str, first: int, last: int) -> bool:
     """The verb belongs to somebody else: a helper verb or pronoun stands before it, and no "you" does."""
     before = _left(line, first, 5)
+    if before and before[-1] in codes("YOU") and not codes("COND").isdisjoint(before):
+        return True
     if not before or before[-1] not in codes("AUX|CAN"):
         return False
     if not codes("YOU|YOUR").isdisjoint(before):

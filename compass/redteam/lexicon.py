@@ -9,6 +9,7 @@ from collections import defaultdict
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from os.path import commonprefix
 
 from compass.redteam.fold import fold_char
 
@@ -30,7 +31,12 @@ _REST = (
     r"|[.](?=\s|$)|[!?;…。；]|\n[^\S\n]*\n+|\n[^\S\n]*(?:[-+]|\d{1,3}[.)])[^\S\n]|(?<=\s)[|](?=\s)"
     r"|[,،、，]|[:：]|[\"“”«»「」『』`]|(?<!\w)'|'(?!\w)"
 )
-_WORD = r"[@$|]?[^\W_]+(?:['@$|!][^\W_]+)*"
+_ADDRESS = r"(?:https?|ftp|wss?)://[^\s?)>\]\"'`]*"
+_TAIL = r"(?:['@$|!._-][^\W_]+)*"
+_WORD = rf"{_ADDRESS}|[@$|]?[^\W_]+{_TAIL}"
+
+#: Files whose stem says what they are (``CLAUDE.md``, ``mcp.json``).
+_FILE = re.compile(r"([^\W_]+)\.(?:md|mdc|json|txt|ya?ml|toml|env|sh|py)")
 
 _LEET = (
     {**dict(zip("0134578@$|9!26", "oleastbasigizg", strict=True)), "1": "i"},
@@ -62,7 +68,8 @@ def _read() -> dict[str, frozenset[str]]:
     for word in sorted(classes, key=len):
         for length in range(2, len(word)):
             classes[word] |= classes.get(word[:length] + "*", set())
-    return {word: frozenset(names) for word, names in classes.items()}
+    plain = frozenset({"NONE"})
+    return {word: plain if "NONE" in names else frozenset(names) for word, names in classes.items()}
 
 
 class Lexicon(dict[str, str]):
@@ -78,6 +85,7 @@ class Lexicon(dict[str, str]):
                 self.classes[name] += codes[names]
         if _FIRST + 16 + len(codes) > _LAST:
             raise ValueError("the lexicon has more class combinations than two-byte codes")
+        codes[frozenset({"NONE"})] = OTHER
         self.exact = {word: codes[names] for word, names in words.items() if not word.endswith("*")}
         self.stems = {word[:-1]: codes[names] for word, names in words.items() if word.endswith("*")}
         self.unspaced = sorted(
@@ -112,6 +120,11 @@ class Lexicon(dict[str, str]):
             return BREAK
         if len(word) == 1:
             return SINGLE
+        if "://" in word:
+            return self.exact["https"]
+        file = _FILE.fullmatch(word)
+        if file:
+            return self[file[1]]
         return self._stem(word) or self._spelled(word) or (NUMBER if word.isdigit() else OTHER)
 
     def _stem(self, word: str) -> str:
@@ -131,7 +144,7 @@ class Lexicon(dict[str, str]):
         if _STRETCHED.search(word):
             for kept in (r"\1\1", r"\1"):
                 plain = _STRETCHED.sub(kept, word)
-                if plain in self.exact:
+                if len(plain) > 3 and plain in self.exact:
                     return self.exact[plain]
         if len(word) < 6 or not word.isascii():
             return ""
@@ -158,8 +171,9 @@ class Lexicon(dict[str, str]):
             return self.exact[self._near[word]]
         for index in range(1, len(word) - 1):
             rest = word[:index] + word[index + 1 :]
-            if rest in self._near or (len(rest) > 7 and rest in self.exact):
-                return self.exact[self._near.get(rest, rest)]
+            meant = self._near.get(rest, rest if len(rest) > 7 and rest in self.exact else "")
+            if meant and _one_edit(word, meant):
+                return self.exact[meant]
         return ""
 
     def of(self, names: str) -> str:
@@ -172,6 +186,12 @@ class Lexicon(dict[str, str]):
 
 def _scramble(word: str) -> str:
     return word[0] + "".join(sorted(word[1:-1])) + word[-1]
+
+
+def _one_edit(one: str, other: str) -> bool:
+    head = len(commonprefix([one, other]))
+    tail = len(commonprefix([one[head:][::-1], other[head:][::-1]]))
+    return head + tail >= max(len(one), len(other)) - 1
 
 
 def _spellings(exact: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -202,7 +222,9 @@ def _branches(words: list[str]) -> str:
 def _tokenizers() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     known = _branches(lexicon().unspaced)
     unspaced = rf"(?=[{_UNSPACED}])(?:{known})|(?:(?!{known})[{_UNSPACED}])+"
-    word = rf"[@$|]?(?:(?![{_UNSPACED}])[^\W_]|[{_SCRIPTS}])+(?:['@$|!][^\W_]+)*"
+    word = (
+        rf"{_ADDRESS}|[@$|]?(?:(?![{_UNSPACED}])[^\W_]|[{_SCRIPTS}])+(?:['@$|!._-](?![{_UNSPACED}])[^\W_]+)*"
+    )
     needed = re.compile(f"[{_UNSPACED}{_SCRIPTS}]")
     return needed, re.compile(_WORD + _REST), re.compile(unspaced + "|" + word + _REST)
 

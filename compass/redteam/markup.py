@@ -81,7 +81,7 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
 _COMPILED = tuple((name, family, why, re2.compile(pattern)) for name, family, why, pattern in _RULES)
 
 #: Without one of these characters none of the rules can match.
-_NEEDED = frozenset("<[:{\"@")
+_NEEDED = frozenset('<[:{"@')
 _PER_RULE = 5
 
 
