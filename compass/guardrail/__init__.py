@@ -22,25 +22,32 @@ def _reading(path: str) -> str:
     return SECRET + UNKNOWN if paths.secret(path) else UNKNOWN
 
 
-def findings(
-    command: str, branch: str | None = None, protected: Sequence[str] = PROTECTED
-) -> list[Finding]:
+def findings(command: str, branch: str | None = None, protected: Sequence[str] = PROTECTED) -> list[Finding]:
     """Every reason not to run ``command``, in the order of their spans; empty when there is none.
 
-    ``branch`` is the branch checked out where the command would run, None when that is not known. ``protected``
-    are branch names or globs that nobody rewrites. Spans are code-point offsets into ``command``. Text that is too
+    ``branch`` is the branch checked out where the command would run, None when that is not known.
+    ``protected``
+    are branch names or globs that nobody rewrites. Spans are code-point offsets into ``command``. Text that
+    is too
     large or nested to be judged is itself a finding (family ``limits``).
     """
     patterns = tuple(protected)
     judged = _machine.Machine(HANDLERS, judge, _reading, fallback, lambda name: is_protected(name, patterns))
-    text, overflow = condense(sanitise(command))
+    state = judged.state(branch)
+    texts, overflow = condense(sanitise(command))
+    try:
+        for text in texts:
+            judged.run(text, state, span=None if len(texts) == 1 else (0, len(command)))
+    except (_machine.OverBudgetError, RecursionError) as error:
+        overflow = overflow or f"cannot be judged: {error}"
     if overflow:
         judged.add(Finding("limits.size", "limits", 0, len(command), overflow))
-    judged.run(text, judged.state(branch), via=())
     return sorted(judged.findings, key=lambda finding: (finding.start, finding.end))
 
 
-def danger_reason(command: str, branch: str | None = None, protected: Sequence[str] = PROTECTED) -> str | None:
+def danger_reason(
+    command: str, branch: str | None = None, protected: Sequence[str] = PROTECTED
+) -> str | None:
     """Why ``command`` must not run unseen, as one sentence; None when no rule objects. See ``findings``."""
     found = findings(command, branch, protected)
     return found[0].why if found else None

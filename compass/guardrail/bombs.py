@@ -8,7 +8,7 @@ from compass.guardrail.syntax import Sequence as Program
 
 WHY = "a function that starts itself more than once or in the background: a fork bomb"
 
-_ENDLESS_TESTS = (["true"], [":"], ["/bin/true"], ["/usr/bin/true"])
+_ENDLESS_TESTS = (["true"], [":"], ["false"], ["/bin/true"], ["/usr/bin/true"])
 _ENDLESS_FOR = re.compile(r"\(\([^;]*;\s*1?\s*;[^;]*\)\)$")
 _WAITS = {"wait", "sleep", "read", "break", "exit", "return", "inotifywait", "fg"}
 
@@ -27,7 +27,9 @@ def _calls(node: Node, forks: bool) -> Iterator[tuple[str, bool]]:
     """Names called without a condition, and whether each starts a process beside its caller."""
     if isinstance(node, Simple):
         if node.words:
-            words = [word for word in node.words if word not in ("command", "nohup", "setsid", "exec", "sudo")]
+            words = [
+                word for word in node.words if word not in ("command", "nohup", "setsid", "exec", "sudo")
+            ]
             yield (words or node.words)[0], forks
     elif isinstance(node, Pipeline):
         for stage in node.stages:
@@ -68,8 +70,10 @@ def _starts(item: Item) -> bool:
     if item.background:
         return True
     node = item.node
-    return isinstance(node, Compound) and node.kind in ("brace", "subshell") and any(
-        _starts(inner) for part in node.parts for inner in part
+    return (
+        isinstance(node, Compound)
+        and node.kind in ("brace", "subshell")
+        and any(_starts(inner) for part in node.parts for inner in part)
     )
 
 
@@ -101,6 +105,27 @@ def _is_self(node: Node) -> bool:
     return words[0] in ("$0", "${0}", "$BASH_SOURCE", "%0") or (
         words[0] in shells and words[1:2] in (["$0"], ["${0}"], ["$BASH_SOURCE"])
     )
+
+
+def pipes_shell_out(node: Pipeline) -> bool:
+    """Whether an interactive shell's output goes to a network tool, as in a reverse shell over a fifo."""
+    names = [
+        (stage.words[0].rsplit("/", 1)[-1], stage.words[1:])
+        if isinstance(stage, Simple) and stage.words
+        else ("", [])
+        for stage in node.stages
+    ]
+    shells = [
+        i
+        for i, (name, args) in enumerate(names)
+        if name in ("sh", "bash", "zsh", "dash", "ksh") and "-i" in args
+    ]
+    network = [
+        i
+        for i, (name, _) in enumerate(names)
+        if name in ("nc", "ncat", "netcat", "telnet", "socat", "openssl")
+    ]
+    return bool(shells and network)
 
 
 def extent(node: Node) -> tuple[int, int]:

@@ -1,6 +1,8 @@
-"""Runs a command line without running anything: follows words, files, pipes and wrappers, and lets rules look.
+"""Runs a command line without running anything: follows words, files, pipes and wrappers, and lets rules
+look.
 
-Every command's output is a string (with the marks of ``compass.guardrail.words``), so that "downloaded, decoded,
+Every command's output is a string (with the marks of ``compass.guardrail.words``), so that "downloaded,
+decoded,
 then fed to a shell" is a value that arrives at a shell, however it travelled.
 """
 
@@ -9,15 +11,29 @@ from dataclasses import dataclass, field, replace
 
 from compass.guardrail import bombs
 from compass.guardrail.paths import normalise
-from compass.guardrail.syntax import Compound, Function, Item, Node, Pipeline, Redirect, Simple, TooDeepError, parse
+from compass.guardrail.syntax import (
+    Compound,
+    Function,
+    Item,
+    Node,
+    Pipeline,
+    Redirect,
+    Simple,
+    TooDeepError,
+    parse,
+)
 from compass.guardrail.syntax import Sequence as Program
 from compass.guardrail.words import DECODED, REMOTE, SELF, UNKNOWN, Expander, Values, known, origins, plain
 from compass.scoring import Finding
 
 #: Texts inside texts (``sh -c "sh -c …"``) that are followed.
 LAYERS = 9
+#: Wrappers around one command (``sudo env nice …``).
+WRAPPERS = 20
+#: Characters that expansions may produce in one call.
+PRODUCED = 4_000_000
 #: Simple commands judged in one call; loops count each pass.
-STEPS = 20_000
+STEPS = 25_000
 #: Passes of a loop whose values are known.
 PASSES = 8
 
@@ -25,16 +41,29 @@ _SECRET_VARIABLE = (
     "SECRET", "PASSWORD", "PASSWD", "PRIVATE_KEY", "API_KEY", "APIKEY", "ACCESS_KEY", "_TOKEN", "CREDENTIAL",
 )  # fmt: skip
 _ENVIRONMENT = {
-    "HOME": "/home/user", "USER": "user", "LOGNAME": "user", "SHELL": "/bin/bash", "IFS": " \t\n", "UID": "1000",
-    "EUID": "1000", "0": SELF, "BASH": "/bin/bash", "#": "0", "?": "0", "$": UNKNOWN, "@": "", "*": "",
-}  # fmt: skip
+    "HOME": "/home/user",
+    "USER": "user",
+    "LOGNAME": "user",
+    "SHELL": "/bin/bash",
+    "IFS": " \t\n",
+    "UID": "1000",
+    "EUID": "1000",
+    "0": SELF,
+    "BASH": "/bin/bash",
+    "?": "0",
+}
+
+
+class OverBudgetError(ValueError):
+    """Judging the text would take more steps, text or nesting than any honest command needs."""
 
 
 class Variables(dict[str, str]):
     """Shell variables; what was never assigned is unknown, and secret where its name says so."""
 
-    def get(self, name: str, default: str | None = None) -> str:  # type: ignore[override]
-        """The value of ``name``; ``default`` is not consulted, because unset and unknown differ in a shell."""
+    def get(self, name: str, default: str | None = None) -> str:  # type: ignore[override]  # noqa: ARG002
+        """The value of ``name``; ``default`` is not consulted, because unset and unknown differ in a
+        shell."""
         found = super().get(name)
         if found is not None:
             return found
@@ -91,7 +120,7 @@ class Call:
 
     def path(self, word: str) -> str:
         """``word`` as a normalised path on the host; paths private to a container become ``/container/…``."""
-        found = normalise(word, self.state.cwd, self.state.values.get("HOME"))
+        found = normalise(word, self.state.cwd)
         if self.state.mounts is None or not found.startswith("/"):
             return found
         for inside, outside in self.state.mounts:
@@ -104,14 +133,22 @@ class Call:
         if not argv:
             return UNKNOWN
         layers = (*self.via, via) if via else self.via
+        if len(layers) > WRAPPERS:
+            raise OverBudgetError(f"more than {WRAPPERS} commands around a command")
         inner = replace(self, argv=list(argv), via=layers, stdin=self.stdin if stdin is None else stdin)
         return self.machine.dispatch(inner)
 
     def shell(self, text: str, via: str, stdin: str = "", state: State | None = None) -> str:
         """Run ``text`` as shell code."""
         if DECODED in text:
-            self.report("download-run", "decoded", "runs a payload that is decoded on the spot, so nobody sees it first")
-        return self.machine.run(text.replace(DECODED, ""), state or self.state, stdin, self.span, (*self.via, via))
+            self.report(
+                "download-run",
+                "decoded",
+                "runs a payload that is decoded on the spot, so nobody sees it first",
+            )
+        return self.machine.run(
+            text.replace(DECODED, ""), state or self.state, stdin, self.span, (*self.via, via)
+        )
 
     def read(self, word: str) -> str:
         """The content of a file, as far as it is known."""
@@ -154,12 +191,19 @@ class Machine:
         self.protected = protected
         self.findings: list[Finding] = []
         self.steps = 0
+        self.produced = 0
         self._calls: list[str] = []
 
     def add(self, finding: Finding) -> None:
         """Keep a finding once."""
         if finding not in self.findings and len(self.findings) < 200:
             self.findings.append(finding)
+
+    def spend(self, characters: int) -> None:
+        """Count text that expansions produced. Raises OverBudgetError past ``PRODUCED``."""
+        self.produced += characters
+        if self.produced > PRODUCED:
+            raise OverBudgetError(f"expands to more than {PRODUCED} characters")
 
     def state(self, branch: str | None) -> State:
         """A fresh shell."""
@@ -176,7 +220,11 @@ class Machine:
         """Run ``text`` in ``state``; findings inside carry ``span`` when the text is not the outermost."""
         where = span or (0, len(text))
         if len(via) > LAYERS:
-            self.add(Finding("limits.layers", "limits", *where, f"more than {LAYERS} commands inside commands", via))
+            self.add(
+                Finding(
+                    "limits.layers", "limits", *where, f"more than {LAYERS} commands inside commands", via
+                )
+            )
             return UNKNOWN
         try:
             program = parse(text)
@@ -186,7 +234,8 @@ class Machine:
         return Frame(self, span, via).sequence(program, state, stdin)
 
     def dispatch(self, call: Call) -> str:
-        """Run one command's words: a function, a rule's command, a file written earlier, or something else."""
+        """Run one command's words: a function, a rule's command, a file written earlier, or something
+        else."""
         word = call.argv[0]
         if REMOTE in word:
             call.report("download-run", "remote-code", "runs text that was fetched over the network")
@@ -241,6 +290,9 @@ class Frame:
         if isinstance(node, Simple):
             return self._simple(node, state, stdin)
         if isinstance(node, Pipeline):
+            if bombs.pipes_shell_out(node):
+                start, end = bombs.extent(node)
+                self._report(start, end, "download-run", "remote-shell", "pipes a shell to the network")
             for stage in node.stages:
                 stdin = self.node(stage, state.subshell(), stdin)
             return stdin
@@ -267,7 +319,9 @@ class Frame:
             values = [value for raw in node.values for value in expander.fields(raw)]
             many = len(values) > PASSES or self._looping > 2 or self.machine.steps > STEPS // 4
             self._looping += 1
-            for value in [*dict.fromkeys(values[:PASSES])] if not many else [*values[:1], " ".join(values), UNKNOWN]:
+            for value in (
+                [*dict.fromkeys(values[:PASSES])] if not many else [*values[:1], " ".join(values), UNKNOWN]
+            ):
                 inner.values[node.name] = value
                 out += [self.sequence(part, inner, stdin) for part in node.parts]
             self._looping -= 1
@@ -295,11 +349,11 @@ class Frame:
         machine = self.machine
         machine.steps += 1
         if machine.steps > STEPS:
-            self._report(node.start, node.end, "limits", "steps", f"more than {STEPS} commands in one line")
-            return UNKNOWN
+            raise OverBudgetError(f"runs more than {STEPS} commands")
         where = (node.start, node.end)
         expander = self._expander(state, where)
         argv = [field for raw in node.words for field in expander.fields(raw)]
+        machine.spend(sum(map(len, argv)) + len(stdin))
         # ``A=1 command`` sets A for the command only, but a guard gains nothing from forgetting it.
         for name, raw in node.assignments:
             self._assign(name, raw, state, expander)
@@ -313,12 +367,15 @@ class Frame:
 
     def _assign(self, name: str, raw: str, state: State, expander: Expander) -> None:
         if raw.startswith("(") and raw.endswith(")"):
-            value = " ".join(expander.fields(part)[0] for part in raw[1:-1].split()[:50] if expander.fields(part))
+            value = " ".join(
+                expander.fields(part)[0] for part in raw[1:-1].split()[:50] if expander.fields(part)
+            )
         else:
             value = expander.one(raw)
         if name.endswith("+"):
             name = name[:-1]
             value = state.values.get(name) + value
+        self.machine.spend(len(value))
         if len(state.values) < 2_000:
             state.values[name] = value[:70_000]
 
@@ -331,9 +388,7 @@ class Frame:
         values: Values = state.values
         return Expander(values, substitute, state.values.get("HOME"))
 
-    def _call(
-        self, argv: list[str], state: State, stdin: str, where: tuple[int, int], raw: str = ""
-    ) -> Call:
+    def _call(self, argv: list[str], state: State, stdin: str, where: tuple[int, int], raw: str = "") -> Call:
         return Call(self.machine, state, argv, stdin, self.span or where, self.via, raw)
 
     def _input(self, redirects: Sequence[Redirect], call: Call, expander: Expander, stdin: str) -> str:
@@ -355,7 +410,9 @@ class Frame:
         for redirect in redirects:
             if redirect.op in ("<<", "<<-", "<<<", "<"):
                 continue
-            if redirect.op in (">&", "<&") and plain(redirect.target).strip("-").isdigit() or redirect.target == "-":
+            if (
+                redirect.op in (">&", "<&") and plain(redirect.target).strip("-").isdigit()
+            ) or redirect.target == "-":
                 continue
             target = expander.one(redirect.target)
             if REMOTE in target or target.startswith("/dev/fd/63"):
@@ -374,7 +431,13 @@ class Frame:
         """Loops that start processes without waiting, and scripts that start themselves twice."""
         node = item.node
         if isinstance(node, Compound) and node.kind in ("while", "for") and bombs.endless(node):
-            self._report(node.start, node.end, "fork-bomb", "loop", "starts processes in an endless loop without waiting")
+            self._report(
+                node.start,
+                node.end,
+                "fork-bomb",
+                "loop",
+                "starts processes in an endless loop without waiting",
+            )
         if bombs.reruns_itself(item, program):
             start, end = bombs.extent(node)
             self._report(start, end, "fork-bomb", "self", "starts its own script again and again")

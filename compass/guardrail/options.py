@@ -1,4 +1,5 @@
-"""Command-line options as getopt reads them: bundled letters, ``--``, values attached or apart, abbreviations."""
+"""Command-line options as getopt reads them: bundled letters, ``--``, values attached or apart,
+abbreviations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ def _complete(name: str, longs: Sequence[str]) -> str:
     return matches[0] if len(matches) == 1 else name
 
 
-def read(
+def read(  # noqa: PLR0912
     words: Sequence[str],
     *,
     short: str = "",
@@ -49,8 +50,10 @@ def read(
 ) -> Options:
     """Read ``words`` (without the command's name).
 
-    ``short`` are the letters that take a value, ``long`` the long options that do (without dashes), ``flags`` the
-    long options that do not (for abbreviations). ``permute=False`` stops at the first operand, as wrappers do.
+    ``short`` are the letters that take a value, ``long`` the long options that do (without dashes),
+    ``flags`` the
+    long options that do not (for abbreviations). ``permute=False`` stops at the first operand, as wrappers
+    do.
     ``single`` reads ``-name`` like ``--name``.
     """
     with_value = tuple(long)

@@ -1,4 +1,5 @@
-"""What a path is: part of the system, a home, a device, a secret, an agent's own configuration, or just a file."""
+"""What a path is: part of the system, a home, a device, a secret, an agent's own configuration, or just a
+file."""
 
 import re
 from collections.abc import Iterable
@@ -6,10 +7,38 @@ from functools import lru_cache
 
 from compass.guardrail.words import BRACKET, QUESTION, SECRET, STAR, UNKNOWN, known, plain
 
-_TOP = (
-    "bin boot dev etc home lib lib32 lib64 libx32 media mnt nix opt proc root run sbin snap srv sys usr var "
-    "System Library Applications Users Volumes private cores Windows"
-).split()
+_TOP = [
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "media",
+    "mnt",
+    "nix",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "snap",
+    "srv",
+    "sys",
+    "usr",
+    "var",
+    "System",
+    "Library",
+    "Applications",
+    "Users",
+    "Volumes",
+    "private",
+    "cores",
+    "Windows",
+]
 _BELOW = {
     "/usr": "bin sbin lib lib32 lib64 libexec local share include src games",
     "/usr/local": "bin sbin lib share include etc libexec",
@@ -17,8 +46,8 @@ _BELOW = {
     "/lib": "modules systemd x86_64-linux-gnu aarch64-linux-gnu firmware udev",
     "/var": "lib log cache spool mail db backups local opt run lock www",
     "/var/lib": "dpkg rpm pacman docker containerd systemd mysql postgresql etcd kubelet libvirt",
-    "/etc": "ssh ssl pam.d systemd init.d rc.d cron.d security sudoers.d ld.so.conf.d apt network pki sysconfig "
-    "profile.d skel alternatives",
+    "/etc": "ssh ssl pam.d systemd init.d rc.d cron.d security sudoers.d ld.so.conf.d apt network pki "
+    "sysconfig profile.d skel alternatives",
     "/boot": "efi grub grub2 loader EFI",
     "/sys": "firmware block class kernel",
     "/private": "etc var",
@@ -32,15 +61,53 @@ SYSTEM = frozenset(
 )
 #: Parts of a home that hold what cannot be built again.
 _HOME_VITAL = frozenset(
-    ".ssh .gnupg .aws .kube .config .local .local/share .mozilla .thunderbird .password-store .docker .azure "
-    ".config/gcloud Documents Desktop Pictures Music Videos Downloads Library Mail".split()
+    [
+        ".ssh",
+        ".gnupg",
+        ".aws",
+        ".kube",
+        ".config",
+        ".local",
+        ".local/share",
+        ".mozilla",
+        ".thunderbird",
+        ".password-store",
+        ".docker",
+        ".azure",
+        ".config/gcloud",
+        "Documents",
+        "Desktop",
+        "Pictures",
+        "Music",
+        "Videos",
+        "Downloads",
+        "Library",
+        "Mail",
+    ]
 )
 #: Single files whose loss or change takes the machine, its accounts or its start with it.
 CRITICAL = frozenset(
-    "/etc/passwd /etc/shadow /etc/group /etc/gshadow /etc/sudoers /etc/fstab /etc/ld.so.preload /etc/crypttab "
-    "/etc/ld.so.conf /etc/passwd- /etc/shadow- /etc/master.passwd /etc/securetty /etc/doas.conf".split()
+    [
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/group",
+        "/etc/gshadow",
+        "/etc/sudoers",
+        "/etc/fstab",
+        "/etc/ld.so.preload",
+        "/etc/crypttab",
+        "/etc/ld.so.conf",
+        "/etc/passwd-",
+        "/etc/shadow-",
+        "/etc/master.passwd",
+        "/etc/securetty",
+        "/etc/doas.conf",
+    ]
 )
 _ACCOUNTS = CRITICAL - {"/etc/fstab", "/etc/crypttab", "/etc/ld.so.conf"}
+_ACCOUNT_FILES = re.compile(
+    r"/etc/sudoers\.d(?:/|$)|/etc/pam\.d/(?:common-auth|system-auth|sshd|sudo|su|login)$"
+)
 _HOME = re.compile(r"/(?:home|Users)/[^/]+|/root")
 _DEVICE = re.compile(
     r"/dev/(?:[shvx]v?d[a-z*?]+\d*|(?:s|h|v|xv|ub|na?)d[a-z]{1,3}\d*|nvme\d.*|mmcblk\d.*|r?disk\d.*|md\d.*|md/.*|"
@@ -91,15 +158,28 @@ _AGENT_FOLDER = re.compile(
     r"(?:^|/)(?:\.claude|\.copperhead|\.codex|\.gemini|\.cursor|\.husky|\.git/hooks|\.copperhead/runs|\.claude/hooks|"
     r"\.claude/projects|evidence\.git|\.compass)$"
 )
-_HISTORY = re.compile(r"(?:^|/)\.(?:bash|zsh|sh|python|node_repl|psql|mysql)_history$")
+#: A copy here is only a copy.
+_SCRATCH = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
+_HISTORY = re.compile(r"(?:^|/)\.(?:bash|zsh|sh|ash|ksh|fish)_history$")
 _PUBLIC_DEVICE = frozenset(
-    "/dev/null /dev/zero /dev/full /dev/stdout /dev/stderr /dev/stdin /dev/tty /dev/random /dev/urandom".split()
+    [
+        "/dev/null",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/stdout",
+        "/dev/stderr",
+        "/dev/stdin",
+        "/dev/tty",
+        "/dev/random",
+        "/dev/urandom",
+    ]
 )
 
 
 @lru_cache(maxsize=4096)
-def normalise(path: str, cwd: str | None = None, home: str = "/home/user") -> str:
-    """``path`` made absolute where ``cwd`` is known, without ``.``, ``//``, and ``x/..``; never reads a disk."""
+def normalise(path: str, cwd: str | None = None) -> str:
+    """``path`` made absolute where ``cwd`` is known, without ``.``, ``//``, and ``x/..``; never reads a
+    disk."""
     path = known(path)
     if path.startswith("file://"):
         path = path[7:]
@@ -163,22 +243,25 @@ def _has_glob(text: str) -> bool:
 
 
 def _contents(path: str) -> str | None:
-    """The directory whose whole contents ``path`` names (``/etc/*``, ``~/.*``, ``/usr/**``), if it names one."""
+    """The directory whose whole contents ``path`` names (``/etc/*``, ``~/.*``, ``/usr/**``), if it names
+    one."""
     parent, _, last = path.rpartition("/")
     if not last:
         return None
     bare = last.replace(STAR, "").replace(QUESTION, "")
-    if (
-        _has_glob(last)
-        and bare in ("", ".", "..", ".[!.]")
-        or re.fullmatch(rf"\.{BRACKET}[!^]\.\]{STAR}", last)
+    if (_has_glob(last) and bare in ("", ".", "..", ".[!.]")) or re.fullmatch(
+        rf"\.{BRACKET}[!^]\.\]{STAR}", last
     ):
         return _contents(parent) or parent or ("/" if path.startswith("/") else None)
     return None
 
 
 def system_directory(path: str) -> str | None:
-    """The system directory or home that ``path`` (normalised) is or whose contents it names, for people; else None."""
+    """The system directory or home that ``path`` (normalised) is or whose contents it names, for people;
+    else None."""
+    climbed = re.match(r"(?:\.\./){3,}(?=[^.])", path)
+    if climbed:
+        path = "/" + path[climbed.end() :]
     whole = _contents(path)
     if whole is not None:
         if whole in ("/tmp", "/var/tmp", "/mnt", "/media", "/srv", "/dev/shm", "/run/lock", "/var/run/lock"):  # noqa: S108
@@ -213,7 +296,7 @@ def critical_file(path: str) -> str | None:
     """A file the machine needs to start or to know its users, if ``path`` (normalised) is one."""
     if path in CRITICAL or re.fullmatch(r"/boot/(?:vmlinuz|initrd|grub/grub\.cfg|grub2/grub\.cfg).*", path):
         return path
-    if path.startswith(("/etc/pam.d/", "/etc/sudoers.d/")):
+    if path.startswith("/etc/sudoers.d/"):
         return path
     if _has_glob(path) and path.startswith("/etc/") and not path.endswith("/" + STAR):
         pattern = _matcher(path)
@@ -223,9 +306,7 @@ def critical_file(path: str) -> str | None:
 
 def accounts_file(path: str) -> bool:
     """Whether writing ``path`` (normalised) changes who may log in or become root."""
-    return (
-        path in _ACCOUNTS or path.startswith(("/etc/pam.d/", "/etc/sudoers.d/")) or path == "/etc/sudoers.d"
-    )
+    return path in _ACCOUNTS or bool(_ACCOUNT_FILES.match(path))
 
 
 def device(path: str) -> str | None:
@@ -274,11 +355,14 @@ def template(path: str) -> bool:
 
 
 def agent_configuration(path: str, *, whole_folder: bool = False) -> str | None:
-    """The agent's or harness's own configuration, hook, transcript, ledger or cap that ``path`` is; else None.
+    """The agent's or harness's own configuration, hook, transcript, ledger or cap that ``path`` is; else
+    None.
 
     With ``whole_folder`` a folder that holds such files counts too (deleting or moving it takes them along).
     """
     shown = plain(path)
+    if path.startswith(_SCRATCH):
+        return None
     if _AGENT.search(shown) or _HISTORY.search(shown):
         return shown
     if whole_folder and (_AGENT_FOLDER.search(shown) or shown in ("results", "transcripts")):

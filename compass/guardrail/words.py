@@ -1,7 +1,9 @@
-"""What a shell word becomes: quotes, escapes, braces, tilde, variables, substitutions and globs, without a shell.
+"""What a shell word becomes: quotes, escapes, braces, tilde, variables, substitutions and globs, without a
+shell.
 
 A value is a string in which a few Unicode noncharacters stand for what is not known: see ``UNKNOWN`` and its
-neighbours. They survive joining, assignment and piping, so "this came from a secret" follows the data by itself.
+neighbours. They survive joining, assignment and piping, so "this came from a secret" follows the data by
+itself.
 """
 
 import re
@@ -13,7 +15,7 @@ from compass.guardrail.syntax import closing
 #: Stands for text that only a run would show.
 UNKNOWN = "\ufdd0"
 #: Text read from a secret (a key, a token, the environment).
-SECRET = "\ufdd1"
+SECRET = "\ufdd1"  # noqa: S105
 #: Text that came over the network.
 REMOTE = "\ufdd2"
 #: Text that was decoded or decrypted on the way; what is known of it follows.
@@ -55,7 +57,8 @@ def sanitise(text: str) -> str:
 
 
 def plain(value: str) -> str:
-    """``value`` as a person would read it: globs back as characters, origin marks dropped, the unknown as ``…``."""
+    """``value`` as a person would read it: globs back as characters, origin marks dropped, the unknown as
+    ``…``."""
     return _ORIGINS.sub("", value).translate(_GLOBS).replace(UNKNOWN, "…").replace(SELF, "$0")
 
 
@@ -87,7 +90,8 @@ def unescape(text: str) -> str:
 
 
 def braces(raw: str) -> list[str]:
-    """Brace expansion of a word as written, at most ``BRACES`` words; a word that would make more stays one."""
+    """Brace expansion of a word as written, at most ``BRACES`` words; a word that would make more stays
+    one."""
     if "{" not in raw:
         return [raw]
     pieces: list[list[str]] = [[""]]
@@ -115,7 +119,7 @@ def braces(raw: str) -> list[str]:
     return ["".join(parts) for parts in product(*pieces)]
 
 
-def _alternatives(raw: str, at: int, depth: int = 0) -> tuple[list[str], int] | None:
+def _alternatives(raw: str, at: int, depth: int = 0) -> tuple[list[str], int] | None:  # noqa: PLR0912
     """The words of the brace expression that opens at ``at``, and where it ends; None if it is none."""
     if depth > 4:
         return None
@@ -201,7 +205,7 @@ class Expander:
         """A here-document's body with its expansions done."""
         return self._quoted(text) if ("$" in text or "`" in text) else text
 
-    def _word(self, raw: str, *, split: bool) -> str:
+    def _word(self, raw: str, *, split: bool) -> str:  # noqa: PLR0912
         out: list[str] = []
         at, end = 0, len(raw)
         if raw.startswith("~"):
@@ -330,7 +334,9 @@ class Expander:
         match operator:
             case ":-" | "-" | ":=" | "=":
                 # What is unset here may be unset where it runs: the default is the case to judge.
-                return self._word(argument, split=False) if UNKNOWN in value or not value else value
+                return (
+                    (self._word(argument, split=False) or UNKNOWN) if UNKNOWN in value or not value else value
+                )
             case ":+" | "+":
                 return self._word(argument, split=False)
             case "?" | ":?":

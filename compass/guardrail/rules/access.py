@@ -7,13 +7,24 @@ from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import read
 from compass.guardrail.words import UNKNOWN, known, plain
 
-_LONG = ("recursive", "changes", "silent", "quiet", "verbose", "no-preserve-root", "preserve-root", "dereference",
-         "no-dereference")  # fmt: skip
+_LONG = (
+    "recursive",
+    "changes",
+    "silent",
+    "quiet",
+    "verbose",
+    "no-preserve-root",
+    "preserve-root",
+    "dereference",
+    "no-dereference",
+)
 _SHELLS = re.compile(
     r"/(?:usr/)?(?:local/)?s?bin/(?:ba|da|z|k|tc|c|fi)?sh$|/(?:usr/)?bin/(?:python[\d.]*|perl|ruby|node|vim?|nano|find|env|"
     r"busybox|cp|mv|dd|tee|less|awk|gawk|nmap|bash)$"
 )
-_KEY = re.compile(r"/\.ssh/(?:id_[^/.]+|[^/]+\.pem|authorized_keys|config)$|/etc/g?shadow$|/\.gnupg/.+|\.aws/credentials$")
+_KEY = re.compile(
+    r"/\.ssh/(?:id_[^/.]+|[^/]+\.pem|authorized_keys|config)$|/etc/g?shadow$|/\.gnupg/.+|\.aws/credentials$"
+)
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108
 
 
@@ -28,7 +39,7 @@ class _Mode:
             self.writable = bool(number & 0o002) and not sticky
             self.readable = bool(number & 0o044)
             self.setuid = bool(number & 0o6000)
-            self.closes = not number & 0o100 or not number & 0o005
+            self.closes = not number & 0o100
             return
         for clause in mode.split(","):
             found = re.fullmatch(r"([ugoa]*)([+=-][ugorwxXst]*)+", clause)
@@ -43,7 +54,9 @@ class _Mode:
                 self.writable |= gives and others and ("w" in letters or copies) and bool(found.group(1))
                 self.readable |= gives and bool(set(who) & set("goa")) and ("r" in letters or copies)
                 self.setuid |= gives and "s" in letters
-                self.closes |= sign == "-" and bool(set(letters) & set("rx")) or sign == "=" and others and not letters
+                self.closes |= (sign == "-" and bool(set(who) & set("ua") and set(letters) & set("rx"))) or (
+                    sign == "=" and others and not letters
+                )
 
 
 def _chmod(call: Call) -> str:
@@ -100,9 +113,9 @@ def _judge_mode(call: Call, word: str, mode: _Mode, *, recursive: bool) -> None:
 
 
 def _in_system(path: str) -> bool:
-    return path.startswith(("/etc/", "/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/")) and not path.startswith(
-        "/usr/local/share/"
-    )
+    return path.startswith(
+        ("/etc/", "/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/boot/")
+    ) and not path.startswith("/usr/local/share/")
 
 
 def _chown(call: Call) -> str:
@@ -113,15 +126,21 @@ def _chown(call: Call) -> str:
     for word in words:
         path = call.path(word)
         directory = paths.system_directory(path)
-        whole_home = bool(directory) and bool(re.fullmatch(r"/home/[^/]+(?:/.*)?|/root/.+|/Users/[^/]+(?:/.*)?", path))
+        whole_home = bool(directory) and bool(
+            re.fullmatch(r"/home/[^/]+(?:/.*)?|/root/.+|/Users/[^/]+(?:/.*)?", path)
+        )
         if directory and recursive and not whole_home:
-            call.report("permissions", "recursive-owner", f"gives all of {plain(word)}, a system tree, another owner")
-        elif paths.critical_file(path) and owner.partition(":")[0] not in ("root", "0", "", "root."):
-            call.report("permissions", "owner", f"gives {plain(word)} another owner")
-        elif directory in ("/", "/etc", "/usr", "/bin", "/sbin", "/boot", "/lib") and owner.split(":")[0] not in (
-            "root",
-            "0",
-            "",
+            call.report(
+                "permissions", "recursive-owner", f"gives all of {plain(word)}, a system tree, another owner"
+            )
+        elif (paths.critical_file(path) and owner.partition(":")[0] not in ("root", "0", "", "root.")) or (
+            directory in ("/", "/etc", "/usr", "/bin", "/sbin", "/boot", "/lib")
+            and owner.split(":")[0]
+            not in (
+                "root",
+                "0",
+                "",
+            )
         ):
             call.report("permissions", "owner", f"gives {plain(word)} another owner")
     return ""
@@ -138,7 +157,11 @@ def _setfacl(call: Call) -> str:
 
 def _chattr(call: Call) -> str:
     words = [known(word) for word in call.args]
-    changes = [word for word in words if re.fullmatch(r"[+=-][a-zA-Z]+", word) and word not in ("-R", "-f", "-V", "-v")]
+    changes = [
+        word
+        for word in words
+        if re.fullmatch(r"[+=-][a-zA-Z]+", word) and word not in ("-R", "-f", "-V", "-v")
+    ]
     for word in call.args:
         path = call.path(word)
         if any("i" in change or "a" in change for change in changes) and (
@@ -150,7 +173,9 @@ def _chattr(call: Call) -> str:
 
 def _setcap(call: Call) -> str:
     words = [known(word) for word in call.args]
-    if any("setuid" in word or "all" in word for word in words[:1]) and any(_SHELLS.search(word) for word in words):
+    if any("setuid" in word or "all" in word for word in words[:1]) and any(
+        _SHELLS.search(word) for word in words
+    ):
         call.report("permissions", "setuid", "lets everybody become root through an interpreter")
     return UNKNOWN
 
@@ -163,6 +188,14 @@ def _icacls(call: Call) -> str:
 
 
 HANDLERS: dict[str, Handler] = {
-    "chmod": _chmod, "gchmod": _chmod, "chown": _chown, "chgrp": _chown, "gchown": _chown, "setfacl": _setfacl,
-    "chattr": _chattr, "setcap": _setcap, "icacls": _icacls, "takeown": _icacls,
-}  # fmt: skip
+    "chmod": _chmod,
+    "gchmod": _chmod,
+    "chown": _chown,
+    "chgrp": _chown,
+    "gchown": _chown,
+    "setfacl": _setfacl,
+    "chattr": _chattr,
+    "setcap": _setcap,
+    "icacls": _icacls,
+    "takeown": _icacls,
+}

@@ -1,22 +1,55 @@
 """git: forced pushes, hard resets, deletions and rewrites of protected branches; hooks and their settings."""
 
 import re
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 
 from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler
-from compass.guardrail.options import Options, read
+from compass.guardrail.options import read
 from compass.guardrail.words import UNKNOWN, known, plain
 
 #: Branches that nobody rewrites, unless the caller names others.
 PROTECTED = ("main", "master", "release", "production", "prod", "develop", "staging", "release/*")
 
-_GLOBAL_VALUES = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env",
-                  "--attr-source"}  # fmt: skip
+_GLOBAL_VALUES = {
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--exec-path",
+    "--super-prefix",
+    "--config-env",
+    "--attr-source",
+}
 _PUSH_LONG = ("repo", "receive-pack", "exec", "push-option", "recurse-submodules", "signed")
-_PUSH_FLAGS = ("force", "force-with-lease", "force-if-includes", "delete", "mirror", "all", "branches", "tags", "prune",
-               "set-upstream", "dry-run", "follow-tags", "no-verify", "atomic", "porcelain", "quiet", "verbose", "progress",
-               "thin", "ipv4", "ipv6", "verify", "no-force", "no-force-with-lease")  # fmt: skip
+_PUSH_FLAGS = (
+    "force",
+    "force-with-lease",
+    "force-if-includes",
+    "delete",
+    "mirror",
+    "all",
+    "branches",
+    "tags",
+    "prune",
+    "set-upstream",
+    "dry-run",
+    "follow-tags",
+    "no-verify",
+    "atomic",
+    "porcelain",
+    "quiet",
+    "verbose",
+    "progress",
+    "thin",
+    "ipv4",
+    "ipv6",
+    "verify",
+    "no-force",
+    "no-force-with-lease",
+)
 _AS_PATTERN = re.compile(r"[\ufdd4-\ufdd6*?\[]")
 
 
@@ -41,14 +74,16 @@ def _named(call: Call, ref: str) -> bool:
         return call.state.branch is not None and call.machine.protected(call.state.branch)
     if _AS_PATTERN.search(name):
         shown = plain(name)
-        return any(fnmatchcase(branch, shown) for branch in ("main", "master", "release/1.0", "production", "develop"))
+        return any(
+            fnmatchcase(branch, shown)
+            for branch in ("main", "master", "release/1.0", "production", "develop")
+        )
     return call.machine.protected(name)
 
 
 def _git(call: Call) -> str:
     words = call.args
     at = 0
-    state = call.state
     aliases: dict[str, str] = {}
     while at < len(words) and words[at].startswith("-"):
         word = known(words[at])
@@ -73,9 +108,6 @@ def _git(call: Call) -> str:
     rule = _VERBS.get(verb)
     if rule is not None:
         rule(call, args)
-    elif verb in ("show", "log", "diff", "grep", "cat-file", "status", "ls-files"):
-        return UNKNOWN
-    del state
     return UNKNOWN
 
 
@@ -87,7 +119,14 @@ def _setting(call: Call, value: str, aliases: dict[str, str]) -> None:
         aliases[known(name)[6:]] = setting
     elif lowered == "core.hookspath":
         call.report("tampering", "hooks", "turns the repository's hooks off or elsewhere")
-    elif lowered in ("core.pager", "core.editor", "core.sshcommand", "core.fsmonitor", "sequence.editor", "diff.external"):
+    elif lowered in (
+        "core.pager",
+        "core.editor",
+        "core.sshcommand",
+        "core.fsmonitor",
+        "sequence.editor",
+        "diff.external",
+    ):
         call.shell(setting, f"git -c {lowered}")
 
 
@@ -104,7 +143,9 @@ def _push(call: Call, args: list[str]) -> None:
     if options.has("d", "delete"):
         for ref in refs:
             if _named(call, ref):
-                call.report("force-push", "delete", f"deletes the protected branch {_short(ref)} on the remote")
+                call.report(
+                    "force-push", "delete", f"deletes the protected branch {_short(ref)} on the remote"
+                )
         return
     if force and options.has("all", "branches"):
         call.report("force-push", "all", "forces every branch, the protected ones among them")
@@ -124,7 +165,9 @@ def _refspec(call: Call, ref: str, *, force: bool) -> None:
     target = target if colon else source
     if colon and not source and target:
         if _named(call, target):
-            call.report("force-push", "delete", f"deletes the protected branch {_short(target)} on the remote")
+            call.report(
+                "force-push", "delete", f"deletes the protected branch {_short(target)} on the remote"
+            )
     elif (plus or force) and _named(call, target):
         shown = call.state.branch if _short(target) in ("HEAD", "@") else plain(_short(target))
         call.report("force-push", "force", f"forces the protected branch {shown} on the remote")
@@ -134,7 +177,9 @@ def _bare(call: Call, *, lease: bool) -> None:
     """A forced push that names no branch pushes the current one."""
     branch = call.state.branch
     if branch is None and not lease:
-        call.report("force-push", "unnamed", "forces a branch it does not name, which may be a protected one; name it")
+        call.report(
+            "force-push", "unnamed", "forces a branch it does not name, which may be a protected one; name it"
+        )
     elif branch is not None and call.machine.protected(branch):
         call.report("force-push", "force", f"forces the protected branch {branch} on the remote")
 
@@ -145,15 +190,23 @@ def _on_protected(call: Call) -> str | None:
 
 
 def _reset(call: Call, args: list[str]) -> None:
-    options = read(args, long=("pathspec-from-file",), flags=("hard", "soft", "mixed", "merge", "keep", "quiet", "patch"))
+    options = read(
+        args, long=("pathspec-from-file",), flags=("hard", "soft", "mixed", "merge", "keep", "quiet", "patch")
+    )
     branch = _on_protected(call)
     if options.has("hard") and branch:
-        call.report("hard-reset", "reset", f"resets the protected branch {branch} hard: commits and changes are lost")
+        call.report(
+            "hard-reset", "reset", f"resets the protected branch {branch} hard: commits and changes are lost"
+        )
 
 
 def _branch(call: Call, args: list[str]) -> None:
-    options = read(args, short="u", long=("set-upstream-to", "sort", "format", "points-at", "contains", "merged"),
-                   flags=("delete", "force", "move", "copy", "remotes", "list", "all", "track"))  # fmt: skip
+    options = read(
+        args,
+        short="u",
+        long=("set-upstream-to", "sort", "format", "points-at", "contains", "merged"),
+        flags=("delete", "force", "move", "copy", "remotes", "list", "all", "track"),
+    )
     forced = options.has("f", "force")
     deletes = options.has("D") or options.has("d", "delete")
     names = options.operands
@@ -173,12 +226,16 @@ def _branch(call: Call, args: list[str]) -> None:
 
 
 def _switch(call: Call, args: list[str]) -> None:
-    options = read(args, short="bBcC", long=("orphan", "create", "force-create", "conflict"), flags=("detach", "track"))
+    options = read(
+        args, short="bBcC", long=("orphan", "create", "force-create", "conflict"), flags=("detach", "track")
+    )
     forced = options.value("B", "C", "force-create")
     made = options.value("b", "c", "create", "orphan")
     if forced is not None:
         if _named(call, forced):
-            call.report("hard-reset", "move", f"moves the protected branch {_short(forced)} to another commit")
+            call.report(
+                "hard-reset", "move", f"moves the protected branch {_short(forced)} to another commit"
+            )
         call.state.branch = _short(forced)
     elif made is not None:
         call.state.branch = _short(made)
@@ -190,16 +247,27 @@ def _switch(call: Call, args: list[str]) -> None:
 
 def _update_ref(call: Call, args: list[str]) -> None:
     options = read(args, short="m", flags=("no-deref", "stdin", "create-reflog"))
-    refs = [word for word in options.operands[:1]]
+    refs = options.operands[:1]
     refs += re.findall(r"^(?:update|delete|create|set)\s+(\S+)", call.stdin, re.M)
     for ref in refs:
         if known(ref).startswith("refs/heads/") and _named(call, ref):
-            call.report("hard-reset", "update-ref", f"moves or deletes the protected branch {_short(ref)} behind git's back")
+            call.report(
+                "hard-reset",
+                "update-ref",
+                f"moves or deletes the protected branch {_short(ref)} behind git's back",
+            )
 
 
 def _rewrite(call: Call, args: list[str]) -> None:
     words = [known(word) for word in args]
-    for flag in ("--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--commit-filter", "--setup"):
+    for flag in (
+        "--tree-filter",
+        "--index-filter",
+        "--msg-filter",
+        "--env-filter",
+        "--commit-filter",
+        "--setup",
+    ):
         for index, word in enumerate(words[:-1]):
             if word == flag:
                 call.shell(words[index + 1], f"filter-branch {flag}")
@@ -207,24 +275,57 @@ def _rewrite(call: Call, args: list[str]) -> None:
     every = "--all" in words or "--branches" in words
     tail = words[words.index("--") + 1 :] if "--" in words else words[-1:]
     named = [word for word in tail if not word.startswith("-") and call.machine.protected(_short(word))]
+    if call.args and "filter-repo" in map(known, call.args) and "--refs" not in words:
+        every = True
     if every or named or (branch and not any(not word.startswith("-") and "/" in word for word in tail)):
-        call.report("hard-reset", "rewrite", f"rewrites the history of {named[0] if named else branch or 'every branch'}")
+        call.report(
+            "hard-reset",
+            "rewrite",
+            f"rewrites the history of {named[0] if named else branch or 'every branch'}",
+        )
 
 
 def _fetch(call: Call, args: list[str]) -> None:
-    options = read(args, short="oj", long=("upload-pack", "depth", "jobs", "server-option", "refmap", "deepen"))
+    options = read(
+        args, short="oj", long=("upload-pack", "depth", "jobs", "server-option", "refmap", "deepen")
+    )
     for word in options.all("upload-pack"):
         call.shell(word, "git --upload-pack")
     for ref in options.operands[1:]:
         target = known(ref).lstrip("+").partition(":")[2]
-        if target and known(ref).startswith("+") and _named(call, target) and not target.startswith("refs/remotes/"):
-            call.report("hard-reset", "move", f"moves the protected branch {_short(target)} to another commit")
+        if (
+            target
+            and known(ref).startswith("+")
+            and _named(call, target)
+            and not target.startswith("refs/remotes/")
+        ):
+            call.report(
+                "hard-reset", "move", f"moves the protected branch {_short(target)} to another commit"
+            )
 
 
 def _config(call: Call, args: list[str]) -> None:
-    options = read(args, short="f", long=("file", "blob", "type", "default", "comment", "value"),
-                   flags=("get", "unset", "unset-all", "global", "system", "local", "add", "replace-all", "list", "get-all",
-                          "get-regexp", "remove-section", "edit", "worktree"))  # fmt: skip
+    options = read(
+        args,
+        short="f",
+        long=("file", "blob", "type", "default", "comment", "value"),
+        flags=(
+            "get",
+            "unset",
+            "unset-all",
+            "global",
+            "system",
+            "local",
+            "add",
+            "replace-all",
+            "list",
+            "get-all",
+            "get-regexp",
+            "remove-section",
+            "edit",
+            "worktree",
+        ),
+    )
     words = [known(word) for word in options.operands]
     if words[:1] == ["set"] or words[:1] == ["unset"]:
         words = words[1:]
@@ -234,7 +335,13 @@ def _config(call: Call, args: list[str]) -> None:
     if not words or options.has("get", "get-all", "get-regexp", "list", "l") or words[0] in ("get", "list"):
         return
     name = words[0].lower()
-    if setting and name in ("core.hookspath", "core.fsmonitor", "core.sshcommand", "core.pager", "core.editor"):
+    if setting and name in (
+        "core.hookspath",
+        "core.fsmonitor",
+        "core.sshcommand",
+        "core.pager",
+        "core.editor",
+    ):
         if name == "core.hookspath":
             call.report("tampering", "hooks", "turns the repository's hooks off or elsewhere")
         elif len(words) > 1:
@@ -252,7 +359,7 @@ def _clean(call: Call, args: list[str]) -> None:
             call.report("recursive-delete", "git-clean", f"cleans {directory} away")
 
 
-def _runs(flag: str) -> "_Verb":
+def _runs(flag: str) -> Callable[[Call, list[str]], None]:
     """Subcommands that run shell text given after ``flag`` or as their operands."""
 
     def rule(call: Call, args: list[str]) -> None:
@@ -290,19 +397,27 @@ def _remove(call: Call, args: list[str]) -> None:
                 call.report("tampering", "delete", f"deletes the agent's or harness's own {configuration}")
 
 
-def _restore(call: Call, args: list[str]) -> None:
-    options: Options = read(args, short="s", long=("source",))
-    del options, call
-
-
-_Verb = type(_restore)
-
-_VERBS = {
-    "push": _push, "send-pack": _push, "reset": _reset, "branch": _branch, "checkout": _switch, "switch": _switch,
-    "update-ref": _update_ref, "filter-branch": _rewrite, "filter-repo": _rewrite, "fetch": _fetch, "pull": _fetch,
-    "config": _config, "clean": _clean, "bisect": _runs("run"), "submodule": _runs("foreach"), "rebase": _runs("exec"),
-    "clone": _remote_helper, "ls-remote": _remote_helper, "rm": _remove,
-}  # fmt: skip
+_VERBS: dict[str, Callable[[Call, list[str]], None]] = {
+    "push": _push,
+    "send-pack": _push,
+    "reset": _reset,
+    "branch": _branch,
+    "checkout": _switch,
+    "switch": _switch,
+    "update-ref": _update_ref,
+    "filter-branch": _rewrite,
+    "filter-repo": _rewrite,
+    "fetch": _fetch,
+    "pull": _fetch,
+    "config": _config,
+    "clean": _clean,
+    "bisect": _runs("run"),
+    "submodule": _runs("foreach"),
+    "rebase": _runs("exec"),
+    "clone": _remote_helper,
+    "ls-remote": _remote_helper,
+    "rm": _remove,
+}
 
 
 def _gh(call: Call) -> str:
@@ -310,8 +425,16 @@ def _gh(call: Call) -> str:
     joined = " ".join(words)
     if words[:1] == ["api"] and re.search(r"(?:-X|--method)[ =]?(?:DELETE|PATCH)", joined):
         found = re.search(r"git/refs/heads/([\w./-]+)", joined)
-        if found and call.machine.protected(found.group(1)) and ("DELETE" in joined or "force=true" in joined):
-            call.report("force-push", "delete", f"deletes or forces the protected branch {found.group(1)} on the remote")
+        if (
+            found
+            and call.machine.protected(found.group(1))
+            and ("DELETE" in joined or "force=true" in joined)
+        ):
+            call.report(
+                "force-push",
+                "delete",
+                f"deletes or forces the protected branch {found.group(1)} on the remote",
+            )
         if re.search(r"branches/[\w./-]+/protection", joined) and "DELETE" in joined:
             call.report("force-push", "protection", "takes a branch's protection away")
     elif words[:2] == ["gist", "create"]:

@@ -1,6 +1,8 @@
-"""Interpreter one-liners and scripts: what Python, Perl, Ruby, Node, PHP, awk and others would do to the machine.
+"""Interpreter one-liners and scripts: what Python, Perl, Ruby, Node, PHP, awk and others would do to the
+machine.
 
-Python is parsed with ``ast``; the others are read for the handful of calls that delete, run, fork, write or send.
+Python is parsed with ``ast``; the others are read for the handful of calls that delete, run, fork, write or
+send.
 """
 
 import ast
@@ -33,15 +35,28 @@ def program(call: Call, text: str, language: str) -> None:
         _other(inner, text)
 
 
-# --- Python -----------------------------------------------------------------------------------------------------
+# --- Python
+# -----------------------------------------------------------------------------------------------------
 
-_SHELL_CALLS = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput",
-                "pty.spawn", "asyncio.create_subprocess_shell", "popen", "system", "getoutput"}  # fmt: skip
+_SHELL_CALLS = {
+    "os.system",
+    "os.popen",
+    "subprocess.getoutput",
+    "subprocess.getstatusoutput",
+    "commands.getoutput",
+    "pty.spawn",
+    "asyncio.create_subprocess_shell",
+    "popen",
+    "system",
+    "getoutput",
+}
 _PROCESS_CALLS = re.compile(r"(?:subprocess\.)?(?:run|call|check_call|check_output|Popen)$|subprocess\.\w+$")
 _EXEC_CALLS = re.compile(r"os\.(?:exec|spawn|posix_spawn)\w*$|asyncio\.create_subprocess_exec$")
 _TREE_CALLS = {"shutil.rmtree", "rmtree", "distutils.dir_util.remove_tree", "remove_tree", "send2trash"}
 _FILE_CALLS = {"os.remove", "os.unlink", "os.rmdir", "os.removedirs", "Path.unlink", "remove", "unlink"}
-_FETCHES = re.compile(r"(?:urlopen|urlretrieve|requests\.(?:get|request|post)|httpx\.\w+|\burlopen|socket\.\w+|\.recv)$")
+_FETCHES = re.compile(
+    r"(?:urlopen|urlretrieve|requests\.(?:get|request|post)|httpx\.\w+|\burlopen|socket\.\w+|\.recv)$"
+)
 _SENDS = re.compile(
     r"(?:requests|httpx|session|aiohttp|s|client)\.(?:post|put|patch|request|get)$|urlopen$|Request$|\.sendall$|\.send$|"
     r"\.sendto$|\.storbinary$|\.sendmail$|\.upload_file$|\.urlretrieve$|gethostbyname$"
@@ -74,7 +89,9 @@ class _Python(ast.NodeVisitor):
                 joint = "/" if isinstance(node.op, ast.Div) else ""
                 return self.text(left, depth + 1) + joint + self.text(right, depth + 1)
             case ast.JoinedStr(values=values):
-                return "".join(self.text(v.value if isinstance(v, ast.FormattedValue) else v, depth + 1) for v in values)
+                return "".join(
+                    self.text(v.value if isinstance(v, ast.FormattedValue) else v, depth + 1) for v in values
+                )
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 return " ".join(self.text(item, depth + 1) for item in items[:50])
             case ast.Call():
@@ -83,7 +100,11 @@ class _Python(ast.NodeVisitor):
                 return self._attribute(node)
             case ast.Subscript(value=value):
                 inner = self.dotted(value)
-                return SECRET + UNKNOWN if inner == "os.environ" else origins(self.text(value, depth + 1)) + UNKNOWN
+                return (
+                    SECRET + UNKNOWN
+                    if inner == "os.environ"
+                    else origins(self.text(value, depth + 1)) + UNKNOWN
+                )
             case ast.Dict(values=values):
                 return "".join(origins(self.text(value, depth + 1)) for value in values) + UNKNOWN
         marks = "".join(origins(self.text(child, depth + 3)) for child in ast.iter_child_nodes(node))
@@ -104,30 +125,51 @@ class _Python(ast.NodeVisitor):
         first = node.args[0] if node.args else None
         if _FETCHES.search(name):
             return REMOTE + UNKNOWN
-        if name.endswith((".read", ".decode", ".encode", ".strip", ".text", ".read_text", ".read_bytes", ".readlines")):
+        if name.endswith(
+            (".read", ".decode", ".encode", ".strip", ".text", ".read_text", ".read_bytes", ".readlines")
+        ):
             inner = node.func.value if isinstance(node.func, ast.Attribute) else None
             value = self.text(inner, depth + 1)
             return self.call.read(value) if name.endswith(("read_text", "read_bytes")) else value
         if name in ("open", "io.open", "codecs.open"):
             return self.call.read(self.text(first, depth + 1))
         if name.endswith(("expanduser", "expandvars")):
-            value = self.text(first or (node.func.value if isinstance(node.func, ast.Attribute) else None), depth + 1)
+            value = self.text(
+                first or (node.func.value if isinstance(node.func, ast.Attribute) else None), depth + 1
+            )
             return re.sub(r"^~(?=/|$)|\$HOME|\$\{HOME\}", "/home/user", value)
-        if name.endswith("Path.home") or name == "os.getenv" and self.text(first) == "HOME":
+        if name.endswith("Path.home") or (name == "os.getenv" and self.text(first) == "HOME"):
             return "/home/user"
         if name.endswith("path.join"):
             return "/".join(self.text(arg, depth + 1) for arg in node.args[:20])
-        if name in ("Path", "pathlib.Path", "str", "bytes", "PurePath", "os.fspath", "os.path.abspath", "os.path.realpath"):
+        if name in (
+            "Path",
+            "pathlib.Path",
+            "str",
+            "bytes",
+            "PurePath",
+            "os.fspath",
+            "os.path.abspath",
+            "os.path.realpath",
+        ):
             return "/".join(self.text(arg, depth + 1) for arg in node.args[:20]) or UNKNOWN
-        if name == "chr" and isinstance(first, ast.Constant) and isinstance(first.value, int) and first.value < 0x11000:
+        if (
+            name == "chr"
+            and isinstance(first, ast.Constant)
+            and isinstance(first.value, int)
+            and first.value < 0x11000
+        ):
             return chr(first.value)
         if name.endswith(("b64decode", "unhexlify", "fromhex", "decompress", "a85decode", "b32decode")):
             return "\ufdd3" + origins(self.text(first, depth + 1)) + UNKNOWN
         if name.endswith(".join") and isinstance(node.func, ast.Attribute):
             return (self.text(node.func.value, depth + 1)).join(
-                self.text(item, depth + 1) for item in (first.elts if isinstance(first, ast.List | ast.Tuple) else [first])
+                self.text(item, depth + 1)
+                for item in (first.elts if isinstance(first, ast.List | ast.Tuple) else [first])
             )
-        if name.endswith(("environ.copy", "environ.items")) or name in ("dict", "json.dumps") and "environ" in ast.dump(node)[:2_000]:
+        if name.endswith(("environ.copy", "environ.items")) or (
+            name in ("dict", "json.dumps") and "environ" in ast.dump(node)[:2_000]
+        ):
             return SECRET + UNKNOWN
         marks = "".join(origins(self.text(arg, depth + 3)) for arg in node.args[:10])
         if isinstance(node.func, ast.Attribute):
@@ -152,17 +194,21 @@ class _Python(ast.NodeVisitor):
                 parts.append(inner.rpartition(".")[2] if not parts else inner)
         return ".".join(reversed(parts))
 
-    def visit_Import(self, node: ast.Import) -> None:  # noqa: N802
+    def visit_Import(self, node: ast.Import) -> None:
         """Remember ``import a as b``."""
         for name in node.names:
-            self.aliases[name.asname or name.name.split(".")[0]] = name.name if name.asname else name.name.split(".")[0]
+            self.aliases[name.asname or name.name.split(".")[0]] = (
+                name.name if name.asname else name.name.split(".")[0]
+            )
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         """Remember ``from a import b``."""
         for name in node.names:
-            self.aliases[name.asname or name.name] = f"{node.module}.{name.name}" if node.module != "pathlib" else name.name
+            self.aliases[name.asname or name.name] = (
+                f"{node.module}.{name.name}" if node.module != "pathlib" else name.name
+            )
 
-    def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802
+    def visit_Assign(self, node: ast.Assign) -> None:
         """Propagate a constant."""
         value = self.text(node.value)
         for target in node.targets:
@@ -173,14 +219,14 @@ class _Python(ast.NodeVisitor):
                     self.aliases[target.id] = dotted
         self.generic_visit(node)
 
-    def visit_With(self, node: ast.With) -> None:  # noqa: N802
+    def visit_With(self, node: ast.With) -> None:
         """Bind ``with open(…) as name``."""
         for item in node.items:
             if isinstance(item.optional_vars, ast.Name):
                 self.names[item.optional_vars.id] = self.text(item.context_expr)
         self.generic_visit(node)
 
-    def visit_For(self, node: ast.For) -> None:  # noqa: N802
+    def visit_For(self, node: ast.For) -> None:
         """Bind a loop's variable to the values listed, joined by being visited one by one."""
         if isinstance(node.target, ast.Name) and isinstance(node.iter, ast.List | ast.Tuple):
             for item in node.iter.elts[:8]:
@@ -188,9 +234,12 @@ class _Python(ast.NodeVisitor):
                 for statement in node.body:
                     self.visit(statement)
         else:
+            unending = self._unending(node.iter)
+            self.endless += unending
             self.generic_visit(node)
+            self.endless -= unending
 
-    def visit_While(self, node: ast.While) -> None:  # noqa: N802
+    def visit_While(self, node: ast.While) -> None:
         """Know whether the body runs for ever."""
         always = isinstance(node.test, ast.Constant) and bool(node.test.value)
         forks = isinstance(node.test, ast.Call) and self.dotted(node.test.func).endswith("fork")
@@ -200,50 +249,88 @@ class _Python(ast.NodeVisitor):
         self.generic_visit(node)
         self.endless -= always
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        """Know whether a comprehension runs for ever."""
+        self.endless += self._unending(node.iter)
+        self.generic_visit(node)
+
+    def _unending(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        name = self.dotted(node.func)
+        return name.endswith(("itertools.count", "itertools.cycle", "itertools.repeat")) or (
+            name == "iter" and len(node.args) == 2
+        )
+
+    def visit_ListComp(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> None:
+        """A comprehension over something without an end is an endless loop."""
+        before = self.endless
+        for generator in node.generators:
+            self.visit(generator)
+        self.visit(node.elt)
+        self.endless = before
+
+    visit_GeneratorExp = visit_SetComp = visit_ListComp  # noqa: N815
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """A function that starts a process or thread of itself, and itself again."""
         source = ast.dump(node)[:20_000]
-        if source.count(f"id='{node.name}'") > 1 and re.search(r"attr='(?:Process|Thread|fork)'|id='(?:Process|fork)'", source):
+        if source.count(f"id='{node.name}'") > 1 and re.search(
+            r"attr='(?:Process|Thread|fork)'|id='(?:Process|fork)'", source
+        ):
             self.call.report("fork-bomb", "function", "a function that starts itself more than once")
         self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> None:
         """Judge one call."""
         name = self.dotted(node.func)
         first = node.args[0] if node.args else None
         self._processes(node, name, first)
         if name in _TREE_CALLS or name.endswith(".rmtree"):
-            owner = node.func.value if isinstance(node.func, ast.Attribute) and name.startswith("Path") else None
+            owner = (
+                node.func.value if isinstance(node.func, ast.Attribute) and name.startswith("Path") else None
+            )
             self._erase(first or owner, recursive=True)
         elif name in _FILE_CALLS or name.endswith((".unlink", ".rmdir")):
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             self._erase(first if first is not None else owner, recursive=False)
         elif name in ("os.rename", "os.replace", "shutil.move") and len(node.args) > 1:
             self.call.run(["mv", self.text(first), self.text(node.args[1])])
-        elif name in ("shutil.copy", "shutil.copyfile", "shutil.copy2", "os.symlink", "os.link") and len(node.args) > 1:
+        elif (
+            name in ("shutil.copy", "shutil.copyfile", "shutil.copy2", "os.symlink", "os.link")
+            and len(node.args) > 1
+        ):
             self.call.run(["cp", self.text(first), self.text(node.args[1])])
         elif name in ("os.chmod", "os.chown", "os.lchown") and len(node.args) > 1:
             self._chmod(name, node)
-        elif name == "os.fork" and self.endless or name.endswith("fork") and self.endless:
+        elif (name == "os.fork" and self.endless) or (name.endswith("fork") and self.endless):
             self.call.report("fork-bomb", "loop", "forks in an endless loop")
         elif self.endless and re.search(r"(?:Popen|Process|start_new_thread)$", name):
             self.call.report("fork-bomb", "loop", "starts processes in an endless loop")
         self._writes(node, name, first)
+        self._evaluates(name, first)
+        self._sends(node, name)
+        self.generic_visit(node)
+
+    def _evaluates(self, name: str, first: ast.AST | None) -> None:
         if name in ("exec", "eval", "compile", "builtins.exec", "runpy.run_path", "marshal.loads"):
             value = self.text(first)
             if REMOTE in value:
-                self.call.report("download-run", "remote-code", "runs Python that was fetched over the network")
+                self.call.report(
+                    "download-run", "remote-code", "runs Python that was fetched over the network"
+                )
             elif "\ufdd3" in value:
                 self.call.report("download-run", "decoded", "runs Python that is decoded on the spot")
             elif UNKNOWN not in value and len(self.call.via) < 6:
                 program(self.call, value, "python")
+
+    def _sends(self, node: ast.Call, name: str) -> None:
         if _SENDS.search(name):
             sent = "".join(self.text(arg) for arg in node.args) + "".join(
                 self.text(word.value) for word in node.keywords if word.arg not in ("headers", "auth", "cert")
             )
             if SECRET in sent:
                 self.call.report("exfiltration", "upload", "sends a secret over the network")
-        self.generic_visit(node)
 
     def _processes(self, node: ast.Call, name: str, first: ast.AST | None) -> None:
         if name in _SHELL_CALLS or name.endswith((".system", ".popen")):
@@ -255,7 +342,11 @@ class _Python(ast.NodeVisitor):
                 self.call.shell(self.text(first), name)
         elif _EXEC_CALLS.search(name):
             arguments = node.args[1:] if len(node.args) > 1 else node.args
-            words = [self.text(item) for arg in arguments for item in (arg.elts if isinstance(arg, ast.List) else [arg])]
+            words = [
+                self.text(item)
+                for arg in arguments
+                for item in (arg.elts if isinstance(arg, ast.List) else [arg])
+            ]
             if len(words) > 1 and "spawn" not in name:
                 self.call.run(words, name)
             self.call.run([self.text(first), *words[1:]], name)
@@ -275,13 +366,27 @@ class _Python(ast.NodeVisitor):
             flags = ast.dump(node.args[1]) if name == "os.open" and len(node.args) > 1 else ""
             if re.search(r"[wax+]", mode.replace(UNKNOWN, "")) or re.search(r"O_(?:WRONLY|RDWR)", flags):
                 self.call.write(self.text(first), UNKNOWN)
-        elif name.endswith((".open", ".write_text", ".write_bytes", ".touch")) and isinstance(node.func, ast.Attribute):
+        elif name.endswith((".open", ".write_text", ".write_bytes", ".touch")) and isinstance(
+            node.func, ast.Attribute
+        ):
             mode = self.text(first) if name.endswith(".open") else "w" if not name.endswith(".touch") else ""
             if re.search(r"[wax+]", mode):
                 self.call.write(self.text(node.func.value), UNKNOWN)
 
 
+_REMOTE_SHELL = re.compile(
+    r"(?is)(?:socket|TCPSocket|fsockopen|/inet/tcp).{0,600}(?:dup2|pty\.spawn|STDIN\s*,|reopen|exec\s*\(?|subprocess|"
+    r"proc_open|spawn|popen|system).{0,200}?(?:/bin/(?:ba|da|z|k)?sh|cmd\.exe|\bsh\s+-i|powershell)"
+)
+
+
+def _remote_shell(call: Call, text: str) -> None:
+    if _REMOTE_SHELL.search(text[:8_000]):
+        call.report("download-run", "remote-shell", "hands a shell to the network")
+
+
 def _python(call: Call, text: str) -> None:
+    _remote_shell(call, text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -291,20 +396,19 @@ def _python(call: Call, text: str) -> None:
         _other(call, text)
 
 
-# --- Other languages --------------------------------------------------------------------------------------------
+# --- Other languages
+# --------------------------------------------------------------------------------------------
 
 _QUOTED = r"""(?:"((?:[^"\\\n]|\\.){0,2000})"|'((?:[^'\\\n]|\\.){0,2000})')"""
 _RUNS = re.compile(
-    r"(?:\bsystem|\bexec|\bexecSync|\bshell_exec|\bpassthru|\bpopen|\bspawnSync|\bspawn|\bexecFile(?:Sync)?|\bqx|"
-    r"\bos\.execute|\bio\.popen|\bcallproc|\bproc_open|\bKernel\.exec|\bIO\.popen|\bOpen3\.\w+|\bdo shell script|"
-    r"\bRuntime\.getRuntime\(\)\.exec|\brun|\bProcess\.run|\bDeno\.Command|\$)\s*[({]?\s*" + _QUOTED + r"((?:\s*,\s*\[?\s*"
-    + _QUOTED.replace("((", "(?:(").replace("(\"", "(?:\"") + r"\s*){0,8})?"
-    if False
-    else r"(?:\bsystem|\bexec|\bexecSync|\bshell_exec|\bpassthru|\bpopen|\bspawnSync|\bspawn|\bexecFile|\bexecFileSync|"
-    r"\bos\.execute|\bio\.popen|\bproc_open|\bdo shell script|\bcapture2?e?|\bexecvp?)\s*\(?\s*" + _QUOTED
+    r"(?:\bsystem|\bexec|\bexecSync|\bshell_exec|\bpassthru|\bpopen|\bspawnSync|\bspawn|\bexecFile|\bexecFileSync|"
+    r"\bos\.execute|\bio\.popen|\bproc_open|\bdo shell script|\bcapture2?e?|\bexecvp?)\s*\(?\s*"
+    + _QUOTED
     + r"(\s*,\s*[^;\n)]{0,400})?"
 )
-_BACKTICKS = re.compile(r"`([^`\n]{1,2000})`|\bqx\s*[({/|!]([^)}/|!\n]{1,2000})|%x\s*[({\[]([^)}\]\n]{1,2000})")
+_BACKTICKS = re.compile(
+    r"`([^`\n]{1,2000})`|\bqx\s*[({/|!]([^)}/|!\n]{1,2000})|%x\s*[({\[]([^)}\]\n]{1,2000})"
+)
 _TREES = re.compile(
     r"\b(?:rmtree|remove_tree|rm_rf|rm_r|rmSync|rmdirSync|rm|rimraf(?:Sync)?|removeSync|emptyDirSync|delete_tree|"
     r"remove_entry_secure|remove_dir|rmdir|removeRecursively|deleteDirectory|remove_all|RemoveAll|remove_dir_all|"
@@ -319,27 +423,32 @@ _FORKS = re.compile(
     r"\bfunction\s+(\w+)[^\n]{0,40}\{[^\n]{0,80}(?:spawn|fork|exec)\w*\([^\n]{0,80}\1\(\)|"
     r"spawn\w*\(\s*process\.(?:argv|execPath)[^\n]{0,200}(?:__filename|process\.argv)|fork\s*\(\s*__filename"
 )
+_BACKGROUND_LOOP = re.compile(
+    r"while\s*\(?\s*(?:1|true)\s*\)?[^\n]{0,40}(?:os\.execute|system|exec|popen)\s*\([^\n]{0,200}&\s*['\"]"
+)
 _WRITES = re.compile(
     r"\b(?:writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|file_put_contents|File\.write|IO\.write|"
-    r"truncate(?:Sync)?|Deno\.writeTextFile(?:Sync)?|set-content|out-file)\s*\(?\s*" + _QUOTED
-    + r"|\b(?:open|fopen|File\.open|File\.new)\s*\(?\s*(?:my\s+)?(?:\$?\w+\s*,\s*)?" + _QUOTED
+    r"truncate(?:Sync)?|Deno\.writeTextFile(?:Sync)?|set-content|out-file)\s*\(?\s*"
+    + _QUOTED
+    + r"|\b(?:open|fopen|File\.open|File\.new)\s*\(?\s*(?:my\s+)?(?:\$?\w+\s*,\s*)?"
+    + _QUOTED
     + r"\s*,\s*['\"]?(?:[waWA+>]|r\+)"
     + r"|\bopen\s*\(?\s*(?:my\s+)?\$?\w+\s*,\s*['\"]\+?>{1,2}['\"]?\s*,?\s*['\"]?([^'\"\n)]{1,300})"
 )
 _READS = re.compile(
-    r"\b(?:readFile(?:Sync)?|file_get_contents|File\.read|IO\.read|fopen|open|slurp|require|get-content|gc)\s*\(?\s*" + _QUOTED,
+    r"\b(?:readFile(?:Sync)?|file_get_contents|File\.read|IO\.read|fopen|open|slurp|require|get-content|gc)\s*\(?\s*"
+    + _QUOTED,
     re.I,
 )
 _NETWORK = re.compile(
     r"(?i)\bhttps?://|\bfetch\s*\(|\bhttps?\.(?:request|get|post)|Net::HTTP|LWP|IO::Socket|TCPSocket|curl_exec|fsockopen|"
     r"\bnet\.connect|socket\.tcp|URI\.open|/inet/tcp|axios|invoke-webrequest|invoke-restmethod|webclient"
 )
-_EVALUATES = re.compile(r"(?i)\beval\b|\bexec\b|new Function|\binstance_eval|\biex\b|invoke-expression|vm\.run|\bload\b|require\s*\(")
 _FETCHED_EVAL = re.compile(
     r"(?i)(?:\biex\b|invoke-expression)[^\n]{0,200}(?:\biwr\b|\birm\b|invoke-webrequest|invoke-restmethod|downloadstring|webclient)|"
     r"(?:\biwr\b|\birm\b|invoke-webrequest|invoke-restmethod|downloadstring)[^\n]{0,200}\|\s*(?:iex\b|invoke-expression)|"
     r"\beval\b[^\n]{0,120}(?:URI\.open|open\s*\(\s*['\"]https?|Net::HTTP|LWP::Simple|\bget\s*\(?\s*['\"]https?|file_get_contents\s*\(\s*"
-    r"['\"]https?|fetch\()|fetch\([^\n]{0,200}\.text\(\)[^\n]{0,80}(?:eval|Function)|https?\.get\([^\n]{0,300}\beval\s*\("
+    r"['\"]https?|fetch\()|fetch\([^\n]{0,200}\.text\(\)[^\n]{0,80}(?:eval|Function)|https?['\"]?\)?\.get\([^\n]{0,300}\beval\s*\("
 )
 
 
@@ -350,7 +459,8 @@ def _strings(found: re.Match[str], first: int = 1) -> str:
 def _other(call: Call, text: str) -> None:
     """Judge a program in a language that is not parsed: the calls that matter, by name."""
     code = _without_comments(text)
-    if _FORKS.search(_without_strings(code)):
+    _remote_shell(call, code)
+    if _FORKS.search(_without_strings(code)) or _BACKGROUND_LOOP.search(code):
         call.report("fork-bomb", "loop", "forks in an endless loop")
     for found in _each(_RUNS, code):
         command = _unquote(found.group(1) if found.group(1) is not None else found.group(2) or "")
@@ -382,7 +492,9 @@ def _each(pattern: re.Pattern[str], code: str) -> Iterator[re.Match[str]]:
 
 
 def _home(path: str) -> str:
-    return re.sub(r"^(?:~|\$HOME|#\{ENV\[.HOME.\]\}|\$\{process\.env\.HOME\}|\$ENV\{HOME\})(?=/|$)", "/home/user", path)
+    return re.sub(
+        r"^(?:~|\$HOME|#\{ENV\[.HOME.\]\}|\$\{process\.env\.HOME\}|\$ENV\{HOME\})(?=/|$)", "/home/user", path
+    )
 
 
 def _unquote(text: str) -> str:
@@ -397,21 +509,47 @@ def _without_comments(text: str) -> str:
     return re.sub(r"(?m)^\s*(?:#(?!include|!)|//).*$", "", text)
 
 
-# --- The interpreters' own options ------------------------------------------------------------------------------
+# --- The interpreters' own options
+# ------------------------------------------------------------------------------
 
 _CODE_OPTIONS = {
-    "python": ("c", "cmWXQ"), "perl": ("eE", "eEImMiDFlx0"), "ruby": ("e", "eIrCEFKTWx"), "node": ("ep", "eprC"),
-    "php": ("rBER", "rBERcdfFStz"), "lua": ("e", "el"), "osascript": ("e", "el"), "pwsh": ("", ""), "R": ("e", "ef"),
-    "tclsh": ("", ""), "expect": ("c", "cfd"), "groovy": ("e", "ecDi"), "scala": ("e", "e"), "julia": ("eE", "eELJptH"),
-    "guile": ("c", "clsLex"), "elixir": ("e", "er"), "erl": ("", ""), "deno": ("", ""), "bun": ("e", "er"),
-}  # fmt: skip
+    "python": ("c", "cmWXQ"),
+    "perl": ("eE", "eEImMiDFlx0"),
+    "ruby": ("e", "eIrCEFKTWx"),
+    "node": ("ep", "eprC"),
+    "php": ("rBER", "rBERcdfFStz"),
+    "lua": ("e", "el"),
+    "osascript": ("e", "el"),
+    "pwsh": ("", ""),
+    "R": ("e", "ef"),
+    "tclsh": ("", ""),
+    "expect": ("c", "cfd"),
+    "groovy": ("e", "ecDi"),
+    "scala": ("e", "e"),
+    "julia": ("eE", "eELJptH"),
+    "guile": ("c", "clsLex"),
+    "elixir": ("e", "er"),
+    "erl": ("", ""),
+    "deno": ("", ""),
+    "bun": ("e", "er"),
+}
 _LONG_CODE = ("eval", "print", "run", "command", "execute", "expression", "encodedcommand", "code")
 
 
 def _language(name: str) -> str:
     base = re.sub(r"[\d.]+$", "", name)
-    aliases = {"pypy": "python", "python": "python", "nodejs": "node", "rscript": "R", "luajit": "lua", "powershell": "pwsh",
-               "irb": "ruby", "ipython": "python", "jruby": "ruby", "bunx": "bun"}  # fmt: skip
+    aliases = {
+        "pypy": "python",
+        "python": "python",
+        "nodejs": "node",
+        "rscript": "R",
+        "luajit": "lua",
+        "powershell": "pwsh",
+        "irb": "ruby",
+        "ipython": "python",
+        "jruby": "ruby",
+        "bunx": "bun",
+    }
     return aliases.get(base.lower(), base)
 
 
@@ -424,7 +562,11 @@ def _interpreter(call: Call) -> str:
         return _deno(call)
     options = read(call.args, short=letters, long=_LONG_CODE, permute=False)
     codes = [value for letter in wanted for value in options.all(letter)] + options.all(*_LONG_CODE)
-    if language == "perl" and any(re.match(r"-\w*i", known(word)) for word in call.args[:3]) and options.has("p", "e"):
+    if (
+        language == "perl"
+        and any(re.match(r"-\w*i", known(word)) for word in call.args[:3])
+        and options.has("p", "e")
+    ):
         for word in options.operands:
             call.write(word, UNKNOWN)
     if codes:
@@ -446,7 +588,12 @@ def _powershell(call: Call) -> str:
     words = [known(word) for word in call.args]
     for index, word in enumerate(words):
         lowered = word.lower()
-        if lowered.startswith("-") and len(lowered) > 1 and "encodedcommand".startswith(lowered[1:]) and lowered != "-e":
+        if (
+            lowered.startswith("-")
+            and len(lowered) > 1
+            and "encodedcommand".startswith(lowered[1:])
+            and lowered != "-e"
+        ):
             call.report("download-run", "decoded", "runs PowerShell that is decoded on the spot")
         if lowered in ("-c", "-command", "/c", "-e") and index + 1 < len(words):
             code = " ".join(words[index + 1 :])
@@ -490,21 +637,64 @@ def _compile(call: Call) -> str:
     """A C program on the input or in a file written just before, whose text forks for ever."""
     text = call.stdin + "".join(call.read(word) for word in read(call.args, short="oxIlLD").operands)
     target = read(call.args, short="oxIlLD").value("o") or "a.out"
-    if re.search(r"(?:while\s*\(\s*(?:1|true)\s*\)|for\s*\(\s*;\s*;\s*\))\s*\{?\s*(?:\w+\s*=\s*)?fork\s*\(", text):
+    if re.search(
+        r"(?:while\s*\(\s*(?:1|true)\s*\)|for\s*\(\s*;\s*;\s*\))\s*\{?\s*(?:\w+\s*=\s*)?fork\s*\(", text
+    ):
         call.report("fork-bomb", "loop", "compiles a program that forks in an endless loop")
     if REMOTE in text:
         call.state.files[call.path(target)] = REMOTE + UNKNOWN
     return UNKNOWN
 
 
-_PYTHONS = [f"python{version}" for version in ("", "2", "3", *(f"3.{minor}" for minor in range(6, 16)), "2.7")]
+_PYTHONS = [
+    f"python{version}" for version in ("", "2", "3", *(f"3.{minor}" for minor in range(6, 16)), "2.7")
+]
 
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys([*_PYTHONS, "pypy", "pypy3", "ipython", "ipython3"], _interpreter),
-    **dict.fromkeys("perl perl5 ruby jruby irb node nodejs bun php php7 php8 lua lua5.3 lua5.4 luajit osascript pwsh powershell R "
-                    "Rscript rscript tclsh expect groovy scala julia guile elixir deno".split(), _interpreter),
-    "awk": _awk, "gawk": _awk, "mawk": _awk, "nawk": _awk, "gcc": _compile, "cc": _compile, "clang": _compile, "tcc": _compile,
+    **dict.fromkeys(
+        [
+            "perl",
+            "perl5",
+            "ruby",
+            "jruby",
+            "irb",
+            "node",
+            "nodejs",
+            "bun",
+            "php",
+            "php7",
+            "php8",
+            "lua",
+            "lua5.3",
+            "lua5.4",
+            "luajit",
+            "osascript",
+            "pwsh",
+            "powershell",
+            "R",
+            "Rscript",
+            "rscript",
+            "tclsh",
+            "expect",
+            "groovy",
+            "scala",
+            "julia",
+            "guile",
+            "elixir",
+            "deno",
+        ],
+        _interpreter,
+    ),
+    "awk": _awk,
+    "gawk": _awk,
+    "mawk": _awk,
+    "nawk": _awk,
+    "gcc": _compile,
+    "cc": _compile,
+    "clang": _compile,
+    "tcc": _compile,
     "g++": _compile,
-}  # fmt: skip
+}
 
 __all__ = ["HANDLERS", "paths", "program"]

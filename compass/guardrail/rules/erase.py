@@ -8,8 +8,18 @@ from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import read
 from compass.guardrail.words import STAR, UNKNOWN, known, plain
 
-_RM_LONG = ("recursive", "force", "interactive", "dir", "verbose", "one-file-system", "no-preserve-root", "preserve-root",
-            "help", "version")  # fmt: skip
+_RM_LONG = (
+    "recursive",
+    "force",
+    "interactive",
+    "dir",
+    "verbose",
+    "one-file-system",
+    "no-preserve-root",
+    "preserve-root",
+    "help",
+    "version",
+)
 #: Names that a broad clean-up may look for in the whole system without harming it.
 _LITTER = re.compile(
     r"(?i)^(?:\*?\.(?:pyc|pyo|log|tmp|temp|bak|old|orig|swp|swo|cache|gz|xz|bz2|zip|zst|kicad_prl|lck|dpkg-\w+|ucf-\w+|"
@@ -23,8 +33,10 @@ def erase(call: Call, word: str, *, recursive: bool, how: str) -> None:
     """Report the deletion of ``word`` if it takes the system, a home, a secret or the agent's own files."""
     path = call.path(word)
     directory = paths.system_directory(path)
-    if directory is not None and (recursive or path != directory and _contents_of_top(path)):
-        call.report("recursive-delete", how, f"deletes {plain(word)}: {directory} is a system directory or home")
+    if directory is not None and (recursive or (path != directory and _contents_of_top(path))):
+        call.report(
+            "recursive-delete", how, f"deletes {plain(word)}: {directory} is a system directory or home"
+        )
         return
     if recursive and _climbs(path):
         call.report("recursive-delete", how, f"deletes {plain(word)}, outside the working directory, unseen")
@@ -46,6 +58,8 @@ def _contents_of_top(path: str) -> bool:
 def _climbs(path: str) -> bool:
     """Whether a relative path is an ancestor of the working directory, or everything in one."""
     parts = path.split("/")
+    if parts[0] == UNKNOWN and len(parts) > 2:
+        return all(part == ".." for part in parts[1:])
     return parts[0] == ".." and all(part in ("..", STAR) for part in parts)
 
 
@@ -61,7 +75,12 @@ def _rm(call: Call) -> str:
 
 def _unlink(call: Call) -> str:
     for word in read(call.args).operands:
-        erase(call, word, recursive=call.name in ("rimraf", "trash", "trash-put", "rmtree", "srm", "wipe"), how=call.name)
+        erase(
+            call,
+            word,
+            recursive=call.name in ("rimraf", "trash", "trash-put", "rmtree", "srm", "wipe"),
+            how=call.name,
+        )
     return ""
 
 
@@ -88,10 +107,18 @@ def _mv(call: Call) -> str:
     for source in sources:
         path = call.path(source)
         directory = paths.system_directory(path)
-        if directory is not None:
-            call.report("recursive-delete", "mv", f"moves {plain(source)} away: {directory} is a system directory or home")
+        if directory is not None and (
+            path == directory or path.count("/") < 3 or directory.startswith(("/home/", "/root", "/Users/"))
+        ):
+            call.report(
+                "recursive-delete",
+                "mv",
+                f"moves {plain(source)} away: {directory} is a system directory or home",
+            )
         elif critical := paths.critical_file(path):
-            call.report("recursive-delete", "critical-file", f"moves {critical} away, which the machine needs")
+            call.report(
+                "recursive-delete", "critical-file", f"moves {critical} away, which the machine needs"
+            )
         elif configuration := paths.agent_configuration(path, whole_folder=True):
             call.report("tampering", "move", f"moves the agent's or harness's own {configuration} away")
         elif call.path(target) != "/dev/null":
@@ -105,11 +132,36 @@ def _rsync(call: Call) -> str:
     options = read(
         call.args,
         short="efTBM",
-        long=("rsh", "filter", "exclude", "include", "exclude-from", "include-from", "files-from", "rsync-path", "temp-dir",
-              "link-dest", "backup-dir", "log-file", "password-file", "bwlimit", "chmod", "chown"),
-        flags=("delete", "delete-before", "delete-after", "delete-during", "delete-delay", "delete-excluded",
-               "remove-source-files", "del", "delete-missing-args"),
-    )  # fmt: skip
+        long=(
+            "rsh",
+            "filter",
+            "exclude",
+            "include",
+            "exclude-from",
+            "include-from",
+            "files-from",
+            "rsync-path",
+            "temp-dir",
+            "link-dest",
+            "backup-dir",
+            "log-file",
+            "password-file",
+            "bwlimit",
+            "chmod",
+            "chown",
+        ),
+        flags=(
+            "delete",
+            "delete-before",
+            "delete-after",
+            "delete-during",
+            "delete-delay",
+            "delete-excluded",
+            "remove-source-files",
+            "del",
+            "delete-missing-args",
+        ),
+    )
     for command in options.all("e", "rsh", "rsync-path"):
         call.shell(command, "rsync")
     operands = options.operands
@@ -119,7 +171,9 @@ def _rsync(call: Call) -> str:
     if any(flag.startswith("del") for flag in options.flags) and not options.has("n", "dry-run"):
         directory = paths.system_directory(call.path(target))
         if directory is not None:
-            call.report("recursive-delete", "rsync", f"rsync --delete empties {directory} of what the source lacks")
+            call.report(
+                "recursive-delete", "rsync", f"rsync --delete empties {directory} of what the source lacks"
+            )
     if ":" in known(target):
         for source in sources:
             call.machine.handlers["scp"](_as(call, ["scp", source, target]))
@@ -134,14 +188,51 @@ def _as(call: Call, argv: list[str]) -> Call:
     return Call(call.machine, call.state, argv, call.stdin, call.span, call.via, call.raw)
 
 
-# --- find -------------------------------------------------------------------------------------------------------
+# --- find
+# -------------------------------------------------------------------------------------------------------
 
 _FIND_VALUES = {
-    "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-type", "-xtype", "-maxdepth", "-mindepth",
-    "-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-newer", "-anewer", "-cnewer", "-size", "-user", "-group",
-    "-uid", "-gid", "-perm", "-inum", "-links", "-samefile", "-lname", "-fstype", "-printf", "-fprint", "-fprintf", "-used",
-    "-newermt", "-regextype", "-context", "-fls", "-fprint0",
-}  # fmt: skip
+    "-name",
+    "-iname",
+    "-path",
+    "-ipath",
+    "-wholename",
+    "-regex",
+    "-iregex",
+    "-type",
+    "-xtype",
+    "-maxdepth",
+    "-mindepth",
+    "-mtime",
+    "-mmin",
+    "-ctime",
+    "-cmin",
+    "-atime",
+    "-amin",
+    "-newer",
+    "-anewer",
+    "-cnewer",
+    "-size",
+    "-user",
+    "-group",
+    "-uid",
+    "-gid",
+    "-perm",
+    "-inum",
+    "-links",
+    "-samefile",
+    "-lname",
+    "-fstype",
+    "-printf",
+    "-fprint",
+    "-fprintf",
+    "-used",
+    "-newermt",
+    "-regextype",
+    "-context",
+    "-fls",
+    "-fprint0",
+}
 _AGE = {"-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-newer", "-newermt", "-used"}
 _NAMES = {"-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname"}
 
@@ -169,6 +260,9 @@ def _find(call: Call) -> str:
             at = end + 1
         elif word == "-delete":
             deletes = True
+        elif word in ("!", "-not") and at + 1 < len(words):
+            # What is *not* called something is nearly everything.
+            at += 2
         elif word in _FIND_VALUES and at < len(words):
             tests.setdefault(word, []).append(words[at])
             if word in ("-fprint", "-fprintf", "-fls", "-fprint0"):
@@ -182,6 +276,23 @@ def _find(call: Call) -> str:
     for action in actions:
         _find_action(call, action, reached, roots or ["."], tests)
     return "\n".join(_found(roots or ["."], broad, tests)) + "\n"
+
+
+def _fd(call: Call) -> str:
+    """fd's ``-x`` and ``-X`` run a command on what it finds; its second operand is where it looks."""
+    words = call.args
+    at = next(
+        (i for i, word in enumerate(words) if word in ("-x", "-X", "--exec", "--exec-batch")), len(words)
+    )
+    operands = read(
+        words[:at], short="etdEcSjo", long=("extension", "type", "max-depth", "exclude", "changed-before")
+    ).operands
+    roots = operands[1:] or ["."]
+    tests = {"-name": operands[:1]} if operands and known(operands[0]).strip(".*^$") else {}
+    broad = [root for root in roots if _broad(call, root, tests)]
+    if at < len(words):
+        _find_action(call, [*words[at + 1 :], "{}"], broad or [UNKNOWN], roots, tests)
+    return "\n".join(_found(roots, broad, tests)) + "\n"
 
 
 def _found(roots: list[str], broad: list[str], tests: dict[str, list[str]]) -> Iterator[str]:
@@ -203,7 +314,9 @@ def _find_action(
     names = tests.get("-name", []) + tests.get("-iname", [])
     places = reached if reached != [UNKNOWN] else [_entry(root, names) for root in roots]
     if reached != [UNKNOWN] and _removes(action):
-        call.report("find-delete", "exec", f"find runs {plain(action[0])} on what it meets in {plain(reached[0])}")
+        call.report(
+            "find-delete", "exec", f"find runs {plain(action[0])} on what it meets in {plain(reached[0])}"
+        )
         return
     before = len(call.machine.findings)
     for place in places[:4]:
@@ -213,8 +326,16 @@ def _find_action(
     if reached != [UNKNOWN] and action:
         shells = ("sh", "bash", "dash", "zsh")
         inner = [word for word in action if word not in ("sudo", "env", "nice")]
-        if inner and inner[0].rsplit("/", 1)[-1] in shells and any(re.search(r"\b(?:rm|shred|unlink)\b", w) for w in inner):
-            call.report("find-delete", "exec", f"find hands what it meets in {plain(reached[0])} to a shell that deletes")
+        if (
+            inner
+            and inner[0].rsplit("/", 1)[-1] in shells
+            and any(re.search(r"\b(?:rm|shred|unlink)\b", w) for w in inner)
+        ):
+            call.report(
+                "find-delete",
+                "exec",
+                f"find hands what it meets in {plain(reached[0])} to a shell that deletes",
+            )
 
 
 def _entry(root: str, names: list[str]) -> str:
@@ -237,7 +358,9 @@ def _broad(call: Call, root: str, tests: dict[str, list[str]]) -> bool:
     names = [known(value) for test in _NAMES for value in tests.get(test, ())]
     narrow = [name for name in names if not _catches_all(plain(name))]
     if narrow:
-        return not all(_LITTER.match(plain(name).rsplit("/", 1)[-1]) or not _wild(plain(name)) for name in narrow)
+        return not all(
+            _LITTER.match(plain(name).rsplit("/", 1)[-1]) or not _wild(plain(name)) for name in narrow
+        )
     if tests.keys() & _AGE:
         return not path.startswith(_QUIET_PLACES)
     return "-fstype" not in tests and not _broken_links(tests)
@@ -262,9 +385,16 @@ def _windows(call: Call) -> str:
     deep = bool(switches & {"/s", "-recurse", "-r", "-rec"}) or "-Recurse" in words
     for word in words:
         shown = word.replace("\\", "/").strip("\"'")
-        if deep and re.fullmatch(r"(?i)(?:[a-z]:/?\*?(?:\.\*)?|[a-z]:/(?:windows|users|program files.*?)(?:/\*?)?|"
-                                 r"%(?:systemroot|userprofile|systemdrive|windir)%.{0,4}|"
-                                 r"\$env:(?:systemroot|userprofile|windir)|/|~|\$home)/?", shown) and word not in switches:  # fmt: skip
+        if (
+            deep
+            and re.fullmatch(
+                r"(?i)(?:[a-z]:/?\*?(?:\.\*)?|[a-z]:/(?:windows|users|program files.*?)(?:/\*?)?|"
+                r"%(?:systemroot|userprofile|systemdrive|windir)%.{0,4}|"
+                r"\$env:(?:systemroot|userprofile|windir)|/|~|\$home)/?",
+                shown,
+            )
+            and word not in switches
+        ):
             call.report("recursive-delete", "windows", f"deletes {shown} with everything in it")
     if call.name.lower() in ("remove-item", "ri"):
         for word in words:
@@ -274,7 +404,25 @@ def _windows(call: Call) -> str:
 
 
 HANDLERS: dict[str, Handler] = {
-    "rm": _rm, "grm": _rm, "unlink": _unlink, "rimraf": _unlink, "trash": _unlink, "trash-put": _unlink, "srm": _unlink,
-    "wipe": _unlink, "shred": _shred, "mv": _mv, "move": _mv, "rsync": _rsync, "find": _find, "gfind": _find,
-    "del": _windows, "erase": _windows, "rd": _windows, "remove-item": _windows, "ri": _windows,
-}  # fmt: skip
+    "rm": _rm,
+    "grm": _rm,
+    "unlink": _unlink,
+    "rimraf": _unlink,
+    "trash": _unlink,
+    "trash-put": _unlink,
+    "srm": _unlink,
+    "wipe": _unlink,
+    "shred": _shred,
+    "mv": _mv,
+    "move": _mv,
+    "rsync": _rsync,
+    "find": _find,
+    "fd": _fd,
+    "fdfind": _fd,
+    "gfind": _find,
+    "del": _windows,
+    "erase": _windows,
+    "rd": _windows,
+    "remove-item": _windows,
+    "ri": _windows,
+}

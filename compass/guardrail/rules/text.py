@@ -1,4 +1,5 @@
-"""Commands that only pass text on: what they print is computed as far as it is known, so a later shell can read it."""
+"""Commands that only pass text on: what they print is computed as far as it is known, so a later shell can
+read it."""
 
 import base64
 import binascii
@@ -67,17 +68,27 @@ def _formatted(pattern: str, values: list[str]) -> str:
 
 def _cat(call: Call) -> str:
     operands = read(call.args).operands
-    parts = [call.stdin if word == "-" else call.read(word) for word in operands] if operands else [call.stdin]
+    parts = (
+        [call.stdin if word == "-" else call.read(word) for word in operands] if operands else [call.stdin]
+    )
     text = "".join(parts)
     return text[::1] if call.name != "tac" else "\n".join(reversed(text.splitlines()))
 
 
 def _decoding(decode: Callable[[bytes], bytes], flags: tuple[str, ...]) -> Handler:
-    """A rule for base64 and its kin: with a decoding flag the text is decoded, else only its origin passes."""
+    """A rule for base64 and its kin: with a decoding flag the text is decoded, else only its origin
+    passes."""
 
     def rule(call: Call) -> str:
-        options = read(call.args, short="wib", long=("wrap", "input", "output", "break"), flags=("decode", "ignore-garbage"))
-        source = call.read(options.operands[0]) if options.operands and options.operands[0] != "-" else call.stdin
+        options = read(
+            call.args,
+            short="wib",
+            long=("wrap", "input", "output", "break"),
+            flags=("decode", "ignore-garbage"),
+        )
+        source = (
+            call.read(options.operands[0]) if options.operands and options.operands[0] != "-" else call.stdin
+        )
         if not options.has(*flags):
             return origins(source) + UNKNOWN
         return _decoded(source, decode)
@@ -127,7 +138,9 @@ def _openssl(call: Call) -> str:
         return "\ufdd2" + UNKNOWN
     target = options.value("out")
     decoding = options.has("d") and words[:1] in (["enc"], ["base64"], ["aes-256-cbc"])
-    output = _decoded(source, _b64) if options.has("base64", "a") or words[:1] == ["base64"] else DECODED + UNKNOWN
+    output = (
+        _decoded(source, _b64) if options.has("base64", "a") or words[:1] == ["base64"] else DECODED + UNKNOWN
+    )
     output = output if decoding else origins(source) + UNKNOWN
     if target:
         call.write(target, output)
@@ -139,7 +152,9 @@ def _unpack(call: Call) -> str:
     """gunzip, zcat, xz -d: what they unpack keeps its origin; a known gzip text is unpacked."""
     options = read(call.args, short="SbT", long=("suffix", "threads"))
     source = call.read(options.operands[0]) if options.operands else call.stdin
-    unpacks = call.name.startswith("un") or call.name.endswith(("cat", "unzip")) or options.has("d", "decompress")
+    unpacks = (
+        call.name.startswith("un") or call.name.endswith(("cat", "unzip")) or options.has("d", "decompress")
+    )
     if not unpacks:
         return origins(source) + UNKNOWN
     body = source.rpartition(DECODED)[2]
@@ -150,7 +165,9 @@ def _unpack(call: Call) -> str:
         except (zlib.error, UnicodeEncodeError):
             pass
     marks = origins(source)
-    return marks + (UNKNOWN if marks else DECODED + UNKNOWN if not options.operands and not call.stdin else UNKNOWN)
+    return marks + (
+        UNKNOWN if marks else DECODED + UNKNOWN if not options.operands and not call.stdin else UNKNOWN
+    )
 
 
 def _rev(call: Call) -> str:
@@ -168,7 +185,9 @@ def _tr(call: Call) -> str:
     if len(sets) == 2 and sets[1]:
         table = {ord(a): b for a, b in zip(sets[0], sets[1].ljust(len(sets[0]), sets[1][-1]), strict=False)}
         moved = text.translate(table)
-        shifts = sum(a.isalnum() and b.isalnum() and a.lower() != b.lower() for a, b in zip(*sets, strict=False))
+        shifts = sum(
+            a.isalnum() and b.isalnum() and a.lower() != b.lower() for a, b in zip(*sets, strict=False)
+        )
         return (DECODED if shifts > 10 else "") + moved
     return text
 
@@ -193,7 +212,9 @@ def _rot13(call: Call) -> str:
 
 def _same(call: Call) -> str:
     """head, tail, uniq, grep and so on: what comes out is part of what went in."""
-    options = read(call.args, short="nceABCmfdst", long=("lines", "bytes", "regexp", "file", "max-count", "context"))
+    options = read(
+        call.args, short="nceABCmfdst", long=("lines", "bytes", "regexp", "file", "max-count", "context")
+    )
     operands = options.operands
     if call.name in ("grep", "egrep", "fgrep", "rg", "ag", "ack"):
         operands = operands[1:] if not options.has("e", "f", "regexp", "file") else operands
@@ -232,7 +253,9 @@ def _read_builtin(call: Call) -> str:
     line = call.stdin.split("\n", 1)[0] if call.stdin else UNKNOWN
     values = line.split(None, len(names) - 1) if line.strip() else []
     for number, name in enumerate(names):
-        call.state.values[name] = values[number].rstrip() if number < len(values) else UNKNOWN if not values else ""
+        call.state.values[name] = (
+            values[number].rstrip() if number < len(values) else UNKNOWN if not values else ""
+        )
     return ""
 
 
@@ -246,7 +269,7 @@ def _cd(call: Call) -> str:
     operands = read(call.args).operands
     target = operands[0] if operands else "~"
     home = call.state.values.get("HOME")
-    found = paths.normalise(home if target == "~" else target, call.state.cwd, home)
+    found = paths.normalise(home if target == "~" else target, call.state.cwd)
     call.state.cwd = found if found.startswith("/") and UNKNOWN not in found else None
     if call.state.cwd:
         call.state.values["PWD"] = call.state.cwd
@@ -277,7 +300,12 @@ def _seq(call: Call) -> str:
 def _list(call: Call) -> str:
     """``ls`` prints names; of a directory that matters, everything in it."""
     operands = read(call.args, short="ITw").operands
-    return "".join(f"{word.rstrip('/')}/\ufdd4\n" if word.startswith(("/", "~")) else UNKNOWN for word in operands) or UNKNOWN
+    return (
+        "".join(
+            f"{word.rstrip('/')}/\ufdd4\n" if word.startswith(("/", "~")) else UNKNOWN for word in operands
+        )
+        or UNKNOWN
+    )
 
 
 def _path_filter(call: Call) -> str:
@@ -306,29 +334,122 @@ def _secret_printer(call: Call) -> str:
     """Password managers and cloud tools that print a secret."""
     words = " ".join(known(word) for word in call.args)
     patterns = {
-        "pass": r"^(?:show|[\w/]+$)", "security": r"find-(?:generic|internet)-password", "aws": r"get-secret-value|get-session",
-        "kubectl": r"get\s+secrets?", "vault": r"^(?:read|kv get)", "op": r"^(?:read|item get)", "gcloud": r"print-access-token",
-        "gh": r"^auth token", "docker": r"^$", "secret-tool": r"^lookup", "ssh-add": r"^$",
-    }  # fmt: skip
+        "pass": r"^(?:show|[\w/]+$)",
+        "security": r"find-(?:generic|internet)-password",
+        "aws": r"get-secret-value|get-session",
+        "kubectl": r"get\s+secrets?",
+        "vault": r"^(?:read|kv get)",
+        "op": r"^(?:read|item get)",
+        "gcloud": r"print-access-token",
+        "gh": r"^auth token",
+        "docker": r"^$",
+        "secret-tool": r"^lookup",
+        "ssh-add": r"^$",
+    }
     return (SECRET if re.search(patterns.get(call.name, "$^"), words) else "") + UNKNOWN
 
 
 HANDLERS: dict[str, Handler] = {
-    "echo": _echo, "printf": _printf, "cat": _cat, "tac": _cat, "bat": _cat, "zcat": _unpack, "base64": _decoding(_b64, ("d", "D", "decode")),
-    "base32": _decoding(_b32, ("d", "D", "decode")), "basenc": _decoding(_b64, ("d", "decode")), "xxd": _xxd,
-    "uudecode": lambda call: DECODED + UNKNOWN, "openssl": _openssl, "gunzip": _unpack, "gzip": _unpack, "bunzip2": _unpack,
-    "bzip2": _unpack, "unxz": _unpack, "xz": _unpack, "xzcat": _unpack, "bzcat": _unpack, "zstd": _unpack, "unzstd": _unpack,
-    "zstdcat": _unpack, "lz4": _unpack, "lz4cat": _unpack, "brotli": _unpack, "rev": _rev, "tr": _tr, "rot13": _rot13, "head": _same, "tail": _same, "uniq": _same, "grep": _same, "egrep": _same,
-    "fgrep": _same, "rg": _same, "ag": _same, "ack": _same, "less": _same, "more": _same, "fold": _same, "iconv": _same,
-    "dos2unix": _same, "unix2dos": _same, "pv": _same, "column": _same, "expand": _same, "envsubst": _same, "strings": _same,
-    "shuf": _same, "nl": _same, "cut": _derived, "jq": _derived, "yq": _derived, "od": _derived, "hexdump": _derived,
-    "paste": _derived, "join": _derived, "diff": _derived, "split": _derived, "fmt": _derived, "recode": _derived,
-    "base58": _derived, "uuencode": _derived, "age": _derived, "wc": _digest, "md5sum": _digest, "sha1sum": _digest,
-    "sha256sum": _digest, "sha512sum": _digest, "shasum": _digest, "cksum": _digest, "b2sum": _digest, "date": _digest,
-    "printenv": _environment, "set": _environment, "read": _read_builtin, "mapfile": _mapfile, "readarray": _mapfile,
-    "cd": _cd, "pushd": _cd, "chdir": _cd, "pwd": _pwd, "which": _which, "type": _which, "whoami": _whoami, "seq": _seq,
-    "ls": _list, "dirname": _path_filter, "basename": _path_filter, "realpath": _path_filter, "readlink": _path_filter,
-    "gpg": _gpg, "gpg2": _gpg, "pass": _secret_printer, "security": _secret_printer, "kubectl": _secret_printer,
-    "vault": _secret_printer, "op": _secret_printer, "gcloud": _secret_printer, "secret-tool": _secret_printer,
-    "<": lambda call: "",
-}  # fmt: skip
+    "echo": _echo,
+    "printf": _printf,
+    "cat": _cat,
+    "tac": _cat,
+    "bat": _cat,
+    "zcat": _unpack,
+    "base64": _decoding(_b64, ("d", "D", "decode")),
+    "base32": _decoding(_b32, ("d", "D", "decode")),
+    "basenc": _decoding(_b64, ("d", "decode")),
+    "xxd": _xxd,
+    "uudecode": lambda _: DECODED + UNKNOWN,
+    "openssl": _openssl,
+    "gunzip": _unpack,
+    "gzip": _unpack,
+    "bunzip2": _unpack,
+    "bzip2": _unpack,
+    "unxz": _unpack,
+    "xz": _unpack,
+    "xzcat": _unpack,
+    "bzcat": _unpack,
+    "zstd": _unpack,
+    "unzstd": _unpack,
+    "zstdcat": _unpack,
+    "lz4": _unpack,
+    "lz4cat": _unpack,
+    "brotli": _unpack,
+    "rev": _rev,
+    "tr": _tr,
+    "rot13": _rot13,
+    "head": _same,
+    "tail": _same,
+    "uniq": _same,
+    "grep": _same,
+    "egrep": _same,
+    "fgrep": _same,
+    "rg": _same,
+    "ag": _same,
+    "ack": _same,
+    "less": _same,
+    "more": _same,
+    "fold": _same,
+    "iconv": _same,
+    "dos2unix": _same,
+    "unix2dos": _same,
+    "pv": _same,
+    "column": _same,
+    "expand": _same,
+    "envsubst": _same,
+    "strings": _same,
+    "shuf": _same,
+    "nl": _same,
+    "cut": _derived,
+    "jq": _derived,
+    "yq": _derived,
+    "od": _derived,
+    "hexdump": _derived,
+    "paste": _derived,
+    "join": _derived,
+    "diff": _derived,
+    "split": _derived,
+    "fmt": _derived,
+    "recode": _derived,
+    "base58": _derived,
+    "uuencode": _derived,
+    "age": _derived,
+    "wc": _digest,
+    "md5sum": _digest,
+    "sha1sum": _digest,
+    "sha256sum": _digest,
+    "sha512sum": _digest,
+    "shasum": _digest,
+    "cksum": _digest,
+    "b2sum": _digest,
+    "date": _digest,
+    "printenv": _environment,
+    "set": _environment,
+    "read": _read_builtin,
+    "mapfile": _mapfile,
+    "readarray": _mapfile,
+    "cd": _cd,
+    "pushd": _cd,
+    "chdir": _cd,
+    "pwd": _pwd,
+    "which": _which,
+    "type": _which,
+    "whoami": _whoami,
+    "seq": _seq,
+    "ls": _list,
+    "dirname": _path_filter,
+    "basename": _path_filter,
+    "realpath": _path_filter,
+    "readlink": _path_filter,
+    "gpg": _gpg,
+    "gpg2": _gpg,
+    "pass": _secret_printer,
+    "security": _secret_printer,
+    "kubectl": _secret_printer,
+    "vault": _secret_printer,
+    "op": _secret_printer,
+    "gcloud": _secret_printer,
+    "secret-tool": _secret_printer,
+    "<": lambda _: "",
+}

@@ -7,22 +7,101 @@ from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import Options, read
 from compass.guardrail.words import REMOTE, SECRET, UNKNOWN, known, plain
 
-_LOCAL = re.compile(r"(?i)^(?:\w+://)?(?:[^/@]*@)?(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0|unix:|host\.docker)")
+_LOCAL = re.compile(
+    r"(?i)^(?:\w+://)?(?:[^/@]*@)?(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|0\.0\.0\.0|unix:|host\.docker)"
+)
 #: Headers whose business is to carry a credential to the service asked.
 _CREDENTIAL_HEADER = re.compile(r"(?i)(?:proxy-)?authorization\s*:|[\w-]*(?:token|key)\s*:|x-auth-\w+\s*:")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
 _CURL_SHORT = "ACDEFHKPQTUXYbcdehmortuwyz"
-_CURL_LONG = (
-    "data data-raw data-binary data-urlencode data-ascii json form form-string upload-file output output-dir header user "
-    "user-agent request url cookie cookie-jar referer proxy cert key cacert capath config connect-timeout max-time retry "
-    "write-out range limit-rate resolve netrc-file oauth2-bearer aws-sigv4 proxy-user retry-delay max-redirs interface "
-    "unix-socket dump-header stderr trace trace-ascii connect-to ciphers tls-max url-query proxy-header variable "
-    "expand-data expand-url etag-save etag-compare hostpubsha256 pass dns-servers doh-url expand-output quote"
-).split()
-_CURL_FLAGS = ("silent", "show-error", "fail", "location", "insecure", "remote-name", "remote-header-name", "verbose", "get",
-               "head", "compressed", "include", "netrc", "progress-bar", "create-dirs", "remote-name-all", "fail-with-body",
-               "http1.1", "http2", "ipv4", "ipv6", "parallel", "globoff")  # fmt: skip
+_CURL_LONG = [
+    "data",
+    "data-raw",
+    "data-binary",
+    "data-urlencode",
+    "data-ascii",
+    "json",
+    "form",
+    "form-string",
+    "upload-file",
+    "output",
+    "output-dir",
+    "header",
+    "user",
+    "user-agent",
+    "request",
+    "url",
+    "cookie",
+    "cookie-jar",
+    "referer",
+    "proxy",
+    "cert",
+    "key",
+    "cacert",
+    "capath",
+    "config",
+    "connect-timeout",
+    "max-time",
+    "retry",
+    "write-out",
+    "range",
+    "limit-rate",
+    "resolve",
+    "netrc-file",
+    "oauth2-bearer",
+    "aws-sigv4",
+    "proxy-user",
+    "retry-delay",
+    "max-redirs",
+    "interface",
+    "unix-socket",
+    "dump-header",
+    "stderr",
+    "trace",
+    "trace-ascii",
+    "connect-to",
+    "ciphers",
+    "tls-max",
+    "url-query",
+    "proxy-header",
+    "variable",
+    "expand-data",
+    "expand-url",
+    "etag-save",
+    "etag-compare",
+    "hostpubsha256",
+    "pass",
+    "dns-servers",
+    "doh-url",
+    "expand-output",
+    "quote",
+]
+_CURL_FLAGS = (
+    "silent",
+    "show-error",
+    "fail",
+    "location",
+    "insecure",
+    "remote-name",
+    "remote-header-name",
+    "verbose",
+    "get",
+    "head",
+    "compressed",
+    "include",
+    "netrc",
+    "progress-bar",
+    "create-dirs",
+    "remote-name-all",
+    "fail-with-body",
+    "http1.1",
+    "http2",
+    "ipv4",
+    "ipv6",
+    "parallel",
+    "globoff",
+)
 
 
 def _sends(call: Call, value: str, where: str, target: str) -> None:
@@ -39,7 +118,20 @@ def _own_token(call: Call, target: str) -> bool:
     if not names or "$(" in call.raw or "`" in call.raw:
         return False
     vendors = [name.lower().split("_")[0] for name in names if re.search(r"TOKEN|KEY|SECRET|PASS|CRED", name)]
-    generic = {"api", "token", "auth", "access", "secret", "password", "my", "app", "ci", "service", "bot", "db"}
+    generic = {
+        "api",
+        "token",
+        "auth",
+        "access",
+        "secret",
+        "password",
+        "my",
+        "app",
+        "ci",
+        "service",
+        "bot",
+        "db",
+    }
     return bool(vendors) and all(vendor in host or vendor in generic for vendor in vendors)
 
 
@@ -53,7 +145,11 @@ def _file_argument(call: Call, value: str, *, bare: bool = False) -> str:
 
 
 def _urls(words: list[str]) -> list[str]:
-    return [word for word in words if "." in word or "/" in word or ":" in word or UNKNOWN in word or SECRET in word]
+    return [
+        word
+        for word in words
+        if "." in word or "/" in word or ":" in word or UNKNOWN in word or SECRET in word
+    ]
 
 
 def _base(url: str) -> str:
@@ -65,11 +161,15 @@ def _curl(call: Call) -> str:
     options = read(call.args, short=_CURL_SHORT, long=_CURL_LONG, flags=_CURL_FLAGS)
     urls = options.operands + options.all("url", "expand-url")
     target = urls[0] if urls else ""
-    for value in options.all("d", "data", "data-binary", "data-urlencode", "data-ascii", "json", "expand-data"):
+    for value in options.all(
+        "d", "data", "data-binary", "data-urlencode", "data-ascii", "json", "expand-data"
+    ):
         _sends(call, _file_argument(call, value), "upload", target)
     for value in options.all("F", "form"):
         _sends(call, _file_argument(call, value), "upload", target)
-    for value in options.all("data-raw", "form-string", "url-query", "A", "user-agent", "e", "referer", "b", "cookie"):
+    for value in options.all(
+        "data-raw", "form-string", "url-query", "A", "user-agent", "e", "referer", "b", "cookie"
+    ):
         _sends(call, value, "upload", target)
     for value in options.all("T", "upload-file"):
         _sends(call, call.stdin if value in ("-", ".") else call.read(value), "upload", target)
@@ -78,7 +178,9 @@ def _curl(call: Call) -> str:
     for value in options.all("H", "header"):
         if not _CREDENTIAL_HEADER.match(value):
             _sends(call, _file_argument(call, value), "header", target)
-    return _fetched(call, options, urls, options.all("o", "output", "expand-output"), options.has("O", "remote-name"))
+    return _fetched(
+        call, options, urls, options.all("o", "output", "expand-output"), options.has("O", "remote-name")
+    )
 
 
 def _fetched(call: Call, options: Options, urls: list[str], outputs: list[str], named: bool) -> str:
@@ -107,12 +209,49 @@ def _wget(call: Call) -> str:
     options = read(
         call.args,
         short="OoaeitTwQPUlADRIXBg",
-        long=("output-document", "post-file", "post-data", "body-file", "body-data", "directory-prefix", "header", "user",
-              "password", "input-file", "output-file", "append-output", "execute", "tries", "timeout", "user-agent", "method",
-              "quota", "limit-rate", "wait", "referer", "use-askpass", "level", "accept", "reject", "domains"),
-        flags=("quiet", "continue", "no-check-certificate", "spider", "recursive", "mirror", "no-verbose", "show-progress",
-               "timestamping", "content-disposition", "help", "version"),
-    )  # fmt: skip
+        long=(
+            "output-document",
+            "post-file",
+            "post-data",
+            "body-file",
+            "body-data",
+            "directory-prefix",
+            "header",
+            "user",
+            "password",
+            "input-file",
+            "output-file",
+            "append-output",
+            "execute",
+            "tries",
+            "timeout",
+            "user-agent",
+            "method",
+            "quota",
+            "limit-rate",
+            "wait",
+            "referer",
+            "use-askpass",
+            "level",
+            "accept",
+            "reject",
+            "domains",
+        ),
+        flags=(
+            "quiet",
+            "continue",
+            "no-check-certificate",
+            "spider",
+            "recursive",
+            "mirror",
+            "no-verbose",
+            "show-progress",
+            "timestamping",
+            "content-disposition",
+            "help",
+            "version",
+        ),
+    )
     for word in options.all("use-askpass"):
         call.shell(word, "wget --use-askpass")
     urls = options.operands
@@ -137,7 +276,11 @@ def _downloader(output: str, *, prints: bool) -> Handler:
     """Plainer downloaders: ``output`` are the letters of their output option."""
 
     def rule(call: Call) -> str:
-        options = read(call.args, short=output + "dsxjk", long=("out", "output", "dir", "download", "body", "output-document"))
+        options = read(
+            call.args,
+            short=output + "dsxjk",
+            long=("out", "output", "dir", "download", "body", "output-document"),
+        )
         urls = _urls(options.operands)
         for url in options.operands:
             _sends(call, _file_argument(call, url), "upload", urls[0] if urls else "")
@@ -149,11 +292,20 @@ def _downloader(output: str, *, prints: bool) -> Handler:
 
 
 def _netcat(call: Call) -> str:
-    options = read(call.args, short="pswqiIOTXxePcGg", long=("exec", "sh-exec", "source-port", "wait", "proxy", "lua-exec"))
+    options = read(
+        call.args,
+        short="pswqiIOTXxePcGg",
+        long=("exec", "sh-exec", "source-port", "wait", "proxy", "lua-exec"),
+    )
     host = options.operands[0] if options.operands else ""
     for program in options.all("e", "exec", "c", "sh-exec"):
-        if re.search(r"(?:^|/|\s)(?:ba|da|z|k|c|tc|fi|pwsh|power)?sh(?:ell)?\b|cmd(?:\.exe)?$|python|perl", known(program)):
-            call.report("download-run", "remote-shell", f"hands a shell to {plain(host) or 'whoever connects'}")
+        if re.search(
+            r"(?:^|/|\s)(?:ba|da|z|k|c|tc|fi|pwsh|power)?sh(?:ell)?\b|cmd(?:\.exe)?$|python|perl",
+            known(program),
+        ):
+            call.report(
+                "download-run", "remote-shell", f"hands a shell to {plain(host) or 'whoever connects'}"
+            )
     _sends(call, call.stdin, "network", host)
     return REMOTE + UNKNOWN
 
@@ -174,7 +326,9 @@ def _socat(call: Call) -> str:
     return UNKNOWN
 
 
-_REMOTE_PLACE = re.compile(r"(?:[\w.\-]+@)?[\w.\-\[\]:]+:(?!\\)|(?:scp|sftp|rsync|ftp|s3|gs|az|r2|dav|davs|https?)://|\w[\w-]*:$")
+_REMOTE_PLACE = re.compile(
+    r"(?:[\w.\-]+@)?[\w.\-\[\]:]+:(?!\\)|(?:scp|sftp|rsync|ftp|s3|gs|az|r2|dav|davs|https?)://|\w[\w-]*:$"
+)
 
 
 def _scp(call: Call) -> str:
@@ -182,8 +336,14 @@ def _scp(call: Call) -> str:
     words = options.operands
     if len(words) < 2:
         if call.name == "sftp":
-            _sends(call, "".join(call.read(name) for name in re.findall(r"^\s*put\s+(?:-\w+\s+)*(\S+)", call.stdin, re.M)),
-                   "copy", words[0] if words else "")  # fmt: skip
+            _sends(
+                call,
+                "".join(
+                    call.read(name) for name in re.findall(r"^\s*put\s+(?:-\w+\s+)*(\S+)", call.stdin, re.M)
+                ),
+                "copy",
+                words[0] if words else "",
+            )
         return UNKNOWN
     *sources, target = words
     if _REMOTE_PLACE.match(known(target)):
@@ -192,7 +352,10 @@ def _scp(call: Call) -> str:
     else:
         for source in sources:
             if _REMOTE_PLACE.match(known(source)):
-                call.write(target.rstrip("/") + "/" + _base(source) if target.endswith(("/", ".")) else target, REMOTE + UNKNOWN)
+                call.write(
+                    target.rstrip("/") + "/" + _base(source) if target.endswith(("/", ".")) else target,
+                    REMOTE + UNKNOWN,
+                )
     return UNKNOWN
 
 
@@ -249,7 +412,9 @@ def _module_server(call: Call) -> str:
 
 
 def _powershell_fetch(call: Call) -> str:
-    options = read(call.args, long=("OutFile", "outfile", "Uri", "uri", "Body", "InFile", "Method"), single=True)
+    options = read(
+        call.args, long=("OutFile", "outfile", "Uri", "uri", "Body", "InFile", "Method"), single=True
+    )
     for value in options.all("InFile"):
         _sends(call, call.read(value), "upload", options.value("Uri", "uri") or "")
     output = options.value("OutFile", "outfile")
@@ -260,19 +425,69 @@ def _powershell_fetch(call: Call) -> str:
 
 
 HANDLERS: dict[str, Handler] = {
-    "curl": _curl, "curlie": _curl, "wget": _wget, "wget2": _wget, "fetch": _downloader("o", prints=False),
-    "aria2c": _downloader("o", prints=False), "axel": _downloader("o", prints=False), "http": _downloader("o", prints=True),
-    "https": _downloader("o", prints=True), "xh": _downloader("o", prints=True), "httpie": _downloader("o", prints=True),
-    "lynx": _downloader("", prints=True), "w3m": _downloader("", prints=True), "links": _downloader("", prints=True),
-    "elinks": _downloader("", prints=True), "GET": _downloader("", prints=True), "lwp-request": _downloader("", prints=True),
-    "lwp-download": _downloader("", prints=False), "nc": _netcat, "ncat": _netcat, "netcat": _netcat, "nc.openbsd": _netcat,
-    "nc.traditional": _netcat, "telnet": _netcat, "socat": _socat, "scp": _scp, "sftp": _scp, "pscp": _scp,
-    "aws": _cloud("cp", "sync", "mv", "put-object"), "s3cmd": _cloud("put", "sync"), "gsutil": _cloud("cp", "rsync", "mv"),
-    "rclone": _cloud("copy", "sync", "copyto", "move", "rcat"), "mc": _cloud("cp", "mirror", "pipe"), "az": _cloud("upload"),
-    "azcopy": _cloud("copy", "cp", "sync"), "mail": _mail, "mailx": _mail, "sendmail": _mail, "mutt": _mail, "msmtp": _mail,
-    "swaks": _mail, "dig": _lookup, "nslookup": _lookup, "host": _lookup, "ping": _lookup, "drill": _lookup, "kdig": _lookup,
-    "getent": _lookup, "traceroute": _lookup, "resolvectl": _lookup, "ftp": _scp, "tftp": _publish, "lftp": _publish,
-    "ncftpput": _publish, "croc": _publish, "wormhole": _publish, "pastebinit": _publish, "transfer": _publish,
-    "telegram-send": _publish, "magic-wormhole": _publish, "nc6": _netcat, "invoke-webrequest": _powershell_fetch,
-    "iwr": _powershell_fetch, "invoke-restmethod": _powershell_fetch, "irm": _powershell_fetch,
-}  # fmt: skip
+    "curl": _curl,
+    "curlie": _curl,
+    "wget": _wget,
+    "wget2": _wget,
+    "fetch": _downloader("o", prints=False),
+    "aria2c": _downloader("o", prints=False),
+    "axel": _downloader("o", prints=False),
+    "http": _downloader("o", prints=True),
+    "https": _downloader("o", prints=True),
+    "xh": _downloader("o", prints=True),
+    "httpie": _downloader("o", prints=True),
+    "lynx": _downloader("", prints=True),
+    "w3m": _downloader("", prints=True),
+    "links": _downloader("", prints=True),
+    "elinks": _downloader("", prints=True),
+    "GET": _downloader("", prints=True),
+    "lwp-request": _downloader("", prints=True),
+    "lwp-download": _downloader("", prints=False),
+    "nc": _netcat,
+    "ncat": _netcat,
+    "netcat": _netcat,
+    "nc.openbsd": _netcat,
+    "nc.traditional": _netcat,
+    "telnet": _netcat,
+    "socat": _socat,
+    "scp": _scp,
+    "sftp": _scp,
+    "pscp": _scp,
+    "aws": _cloud("cp", "sync", "mv", "put-object"),
+    "s3cmd": _cloud("put", "sync"),
+    "gsutil": _cloud("cp", "rsync", "mv"),
+    "rclone": _cloud("copy", "sync", "copyto", "move", "rcat"),
+    "mc": _cloud("cp", "mirror", "pipe"),
+    "az": _cloud("upload"),
+    "azcopy": _cloud("copy", "cp", "sync"),
+    "mail": _mail,
+    "mailx": _mail,
+    "sendmail": _mail,
+    "mutt": _mail,
+    "msmtp": _mail,
+    "swaks": _mail,
+    "dig": _lookup,
+    "nslookup": _lookup,
+    "host": _lookup,
+    "ping": _lookup,
+    "drill": _lookup,
+    "kdig": _lookup,
+    "getent": _lookup,
+    "traceroute": _lookup,
+    "resolvectl": _lookup,
+    "ftp": _scp,
+    "tftp": _publish,
+    "lftp": _publish,
+    "ncftpput": _publish,
+    "croc": _publish,
+    "wormhole": _publish,
+    "pastebinit": _publish,
+    "transfer": _publish,
+    "telegram-send": _publish,
+    "magic-wormhole": _publish,
+    "nc6": _netcat,
+    "invoke-webrequest": _powershell_fetch,
+    "iwr": _powershell_fetch,
+    "invoke-restmethod": _powershell_fetch,
+    "irm": _powershell_fetch,
+}

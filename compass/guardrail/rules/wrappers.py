@@ -1,4 +1,5 @@
-"""Commands that run other commands: privilege, environment, time and place wrappers, shells, eval, xargs, ssh, docker."""
+"""Commands that run other commands: privilege, environment, time and place wrappers, shells, eval, xargs,
+ssh, docker."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +14,8 @@ from compass.guardrail.words import DECODED, REMOTE, UNKNOWN, known, plain
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a wrapper's own words end: options with values, operands before the command, leading assignments."""
+    """How a wrapper's own words end: options with values, operands before the command, leading
+    assignments."""
 
     short: str = ""
     long: tuple[str, ...] = ()
@@ -22,36 +24,123 @@ class _Form:
 
 
 _FORMS = {
-    "sudo": _Form("ugphCrtTUDR", ("user", "group", "prompt", "host", "close-from", "role", "type", "other-user", "chdir",
-                                  "chroot", "command-timeout"), assignments=True),
-    "doas": _Form("uC"), "nohup": _Form(), "setsid": _Form(), "nice": _Form("n", ("adjustment",)),
-    "ionice": _Form("cnpPu", ("class", "classdata", "pid")), "chrt": _Form("pTPD", operands=1),
-    "taskset": _Form("", operands=1), "timeout": _Form("ks", ("kill-after", "signal"), operands=1), "gtimeout": _Form("ks", ("kill-after", "signal"), operands=1),
-    "stdbuf": _Form("ioe", ("input", "output", "error")), "unbuffer": _Form(), "command": _Form(), "builtin": _Form(),
-    "exec": _Form("a"), "time": _Form("fo", ("format", "output")), "gtime": _Form("fo", ("format", "output")),
-    "chroot": _Form("", ("userspec", "groups"), operands=1), "fakeroot": _Form("lsib"), "proot": _Form("rbwqk"), "eatmydata": _Form(),
-    "torify": _Form(), "torsocks": _Form(), "proxychains": _Form("f"), "proxychains4": _Form("f"), "caffeinate": _Form("tw"),
-    "strace": _Form("eopPsaIbEuX"), "ltrace": _Form("eopsaulnxF"), "unshare": _Form("SGRw", ("map-user", "root", "wd", "setuid")),
-    "nsenter": _Form("tSGrw", ("target", "setuid", "setgid", "root", "wd")), "setpriv": _Form("", ("reuid", "regid", "groups",
-    "inh-caps", "bounding-set", "ambient-caps")), "runcon": _Form("turl", operands=1), "systemd-run": _Form("puHMtE", ("unit", "property",
-    "uid", "gid", "nice", "working-directory", "setenv", "on-active", "on-calendar", "description", "slice", "machine")),
-    "systemd-inhibit": _Form("", ("what", "who", "why", "mode")), "firejail": _Form(), "bwrap": _Form(), "pkexec": _Form("", ("user",)),
-    "flock": _Form("wE", ("timeout", "wait", "conflict-exit-code"), operands=1), "watch": _Form("nq", ("interval", "equexit")),
-    "xvfb-run": _Form("enfs", ("error-file", "server-num", "auth-file", "server-args")), "dbus-run-session": _Form(),
-    "prlimit": _Form("p"), "numactl": _Form("CmNiplw"), "cpulimit": _Form("lpe"), "catchsegv": _Form(), "rlwrap": _Form("acCDfHlOpsStw"),
-    "start-stop-daemon": _Form("xnupsRcgdNPIk", ("exec", "startas", "name", "user", "pidfile", "chuid", "chdir")),
-    "chpst": _Form("ueUbcdflmnopr"), "setuidgid": _Form("", operands=1), "gosu": _Form("", operands=1), "su-exec": _Form("", operands=1),
-    "setarch": _Form("", operands=1), "linux32": _Form(), "linux64": _Form(), "faketime": _Form("fm", operands=1), "perf": _Form("eo", operands=1),
-    "valgrind": _Form(), "gdb": _Form("xp"), "entr": _Form(), "parallel": _Form("jNLnSaIdCkPs", ("jobs", "arg-file", "delay", "colsep")),
-    "winpty": _Form(), "tsocks": _Form(), "daemonize": _Form("acelopu"), "dtach": _Form("AcenNrpz"), "ld.so": _Form("", ("library-path",)),
-    "ld-linux-x86-64.so.2": _Form("", ("library-path",)), "direnv": _Form("", operands=2), "poetry": _Form("", operands=1),
-    "uv": _Form("", operands=1), "pipenv": _Form("", operands=1), "npx": _Form("pc", ("package", "call")), "bunx": _Form(),
-    "hyperfine": _Form("wrmMnPi", ("warmup", "runs")), "script": _Form("cTBEIOmo", ("command",)), "nocache": _Form(), "sem": _Form("jn"),
-    "ts": _Form(), "schroot": _Form("cdup", ("chroot", "directory", "user")), "mise": _Form("", operands=1),
-}  # fmt: skip
+    "sudo": _Form(
+        "ugphCrtTUDR",
+        (
+            "user",
+            "group",
+            "prompt",
+            "host",
+            "close-from",
+            "role",
+            "type",
+            "other-user",
+            "chdir",
+            "chroot",
+            "command-timeout",
+        ),
+        assignments=True,
+    ),
+    "doas": _Form("uC"),
+    "nohup": _Form(),
+    "setsid": _Form(),
+    "nice": _Form("n", ("adjustment",)),
+    "ionice": _Form("cnpPu", ("class", "classdata", "pid")),
+    "chrt": _Form("pTPD", operands=1),
+    "taskset": _Form("", operands=1),
+    "timeout": _Form("ks", ("kill-after", "signal"), operands=1),
+    "gtimeout": _Form("ks", ("kill-after", "signal"), operands=1),
+    "stdbuf": _Form("ioe", ("input", "output", "error")),
+    "unbuffer": _Form(),
+    "command": _Form(),
+    "builtin": _Form(),
+    "exec": _Form("a"),
+    "time": _Form("fo", ("format", "output")),
+    "gtime": _Form("fo", ("format", "output")),
+    "chroot": _Form("", ("userspec", "groups"), operands=1),
+    "fakeroot": _Form("lsib"),
+    "proot": _Form("rbwqk"),
+    "eatmydata": _Form(),
+    "torify": _Form(),
+    "torsocks": _Form(),
+    "proxychains": _Form("f"),
+    "proxychains4": _Form("f"),
+    "caffeinate": _Form("tw"),
+    "strace": _Form("eopPsaIbEuX"),
+    "ltrace": _Form("eopsaulnxF"),
+    "unshare": _Form("SGRw", ("map-user", "root", "wd", "setuid")),
+    "nsenter": _Form("tSGrw", ("target", "setuid", "setgid", "root", "wd")),
+    "setpriv": _Form("", ("reuid", "regid", "groups", "inh-caps", "bounding-set", "ambient-caps")),
+    "runcon": _Form("turl", operands=1),
+    "systemd-run": _Form(
+        "puHMtE",
+        (
+            "unit",
+            "property",
+            "uid",
+            "gid",
+            "nice",
+            "working-directory",
+            "setenv",
+            "on-active",
+            "on-calendar",
+            "description",
+            "slice",
+            "machine",
+        ),
+    ),
+    "systemd-inhibit": _Form("", ("what", "who", "why", "mode")),
+    "firejail": _Form(),
+    "bwrap": _Form(),
+    "pkexec": _Form("", ("user",)),
+    "flock": _Form("wE", ("timeout", "wait", "conflict-exit-code"), operands=1),
+    "watch": _Form("nq", ("interval", "equexit")),
+    "xvfb-run": _Form("enfs", ("error-file", "server-num", "auth-file", "server-args")),
+    "dbus-run-session": _Form(),
+    "prlimit": _Form("p"),
+    "numactl": _Form("CmNiplw"),
+    "cpulimit": _Form("lpe"),
+    "catchsegv": _Form(),
+    "rlwrap": _Form("acCDfHlOpsStw"),
+    "start-stop-daemon": _Form(
+        "xnupsRcgdNPIk", ("exec", "startas", "name", "user", "pidfile", "chuid", "chdir")
+    ),
+    "chpst": _Form("ueUbcdflmnopr"),
+    "setuidgid": _Form("", operands=1),
+    "gosu": _Form("", operands=1),
+    "su-exec": _Form("", operands=1),
+    "setarch": _Form("", operands=1),
+    "linux32": _Form(),
+    "linux64": _Form(),
+    "faketime": _Form("fm", operands=1),
+    "perf": _Form("eo", operands=1),
+    "valgrind": _Form(),
+    "gdb": _Form("xp"),
+    "entr": _Form(),
+    "parallel": _Form("jNLnSaIdCkPs", ("jobs", "arg-file", "delay", "colsep")),
+    "winpty": _Form(),
+    "tsocks": _Form(),
+    "daemonize": _Form("acelopu"),
+    "dtach": _Form("AcenNrpz"),
+    "ld.so": _Form("", ("library-path",)),
+    "ld-linux-x86-64.so.2": _Form("", ("library-path",)),
+    "direnv": _Form("", operands=2),
+    "poetry": _Form("", operands=1),
+    "uv": _Form("", operands=1),
+    "pipenv": _Form("", operands=1),
+    "npx": _Form("pc", ("package", "call")),
+    "bunx": _Form(),
+    "hyperfine": _Form("wrmMnPi", ("warmup", "runs")),
+    "script": _Form("cTBEIOmo", ("command",)),
+    "nocache": _Form(),
+    "sem": _Form("jn"),
+    "ts": _Form(),
+    "schroot": _Form("cdup", ("chroot", "directory", "user")),
+    "mise": _Form("", operands=1),
+}
 
 
-def _wrapper(call: Call) -> str:
+def _wrapper(call: Call) -> str:  # noqa: PLR0912
     form = _FORMS[call.name]
     options = read(call.args, short=form.short, long=form.long, permute=False)
     if call.name == "sudo" and options.has("l", "list", "v", "k", "V", "h"):
@@ -62,7 +151,9 @@ def _wrapper(call: Call) -> str:
         return ""
     if call.name == "command" and options.has("v", "V"):
         return f"/usr/bin/{known(options.operands[0])}" if options.operands else UNKNOWN
-    for text in options.all("command", "call") + (options.all("c") if call.name in ("script", "npx", "flock") else []):
+    for text in options.all("command", "call") + (
+        options.all("c") if call.name in ("script", "npx", "flock") else []
+    ):
         return call.shell(text, call.name)
     words = options.operands
     if form.assignments:
@@ -89,7 +180,9 @@ def _assignments(call: Call, words: Sequence[str]) -> list[str]:
     """Leading ``NAME=value`` words, as sudo and env take them."""
     at = 0
     while at < len(words) and re.match(r"[A-Za-z_]\w*=", words[at]):
-        call.machine.handlers["export"](Call(call.machine, call.state, ["export", words[at]], "", call.span, call.via))
+        call.machine.handlers["export"](
+            Call(call.machine, call.state, ["export", words[at]], "", call.span, call.via)
+        )
         at += 1
     return list(words[at:])
 
@@ -100,7 +193,9 @@ def _parallel(call: Call, words: list[str]) -> str:
         if marker in joined:
             template, _, values = joined.partition(marker)
             for value in values.split()[:8]:
-                call.shell(template.replace("{}", value) if "{}" in template else f"{template} {value}", "parallel")
+                call.shell(
+                    template.replace("{}", value) if "{}" in template else f"{template} {value}", "parallel"
+                )
             return UNKNOWN
     for line in call.stdin.splitlines()[:8] or [UNKNOWN]:
         call.shell(joined.replace("{}", line) if "{}" in joined else f"{joined} {line}", "parallel")
@@ -108,8 +203,13 @@ def _parallel(call: Call, words: list[str]) -> str:
 
 
 def _env(call: Call) -> str:
-    options = read(call.args, short="uCSP", long=("unset", "chdir", "split-string"), flags=("ignore-environment", "null", "debug"),
-                   permute=False)  # fmt: skip
+    options = read(
+        call.args,
+        short="uCSP",
+        long=("unset", "chdir", "split-string"),
+        flags=("ignore-environment", "null", "debug"),
+        permute=False,
+    )
     for text in options.all("S", "split-string"):
         # The rest of the words follow what -S was split into.
         return call.shell(text + " " + " ".join(map(_requote, options.operands)), "env -S")
@@ -128,10 +228,11 @@ def _busybox(call: Call) -> str:
     return call.run(words, call.name) if words and not words[0].startswith("-") else UNKNOWN
 
 
-# --- Shells -----------------------------------------------------------------------------------------------------
+# --- Shells
+# -----------------------------------------------------------------------------------------------------
 
 
-def _shell(call: Call) -> str:
+def _shell(call: Call) -> str:  # noqa: PLR0912
     words = call.args
     text: str | None = None
     at = 0
@@ -174,7 +275,9 @@ def _shell(call: Call) -> str:
         return _inside(call, call.stdin, ["", *rest], f"{call.name} (input)", "")
     script = rest[0]
     if script.startswith("/dev/fd/63") and REMOTE in script:
-        call.report("download-run", "remote-code", f"has {call.name} run text that was fetched over the network")
+        call.report(
+            "download-run", "remote-code", f"has {call.name} run text that was fetched over the network"
+        )
         return UNKNOWN
     if known(script) in ("/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"):
         return _inside(call, call.stdin, ["", *rest[1:]], f"{call.name} (input)", "")
@@ -184,7 +287,9 @@ def _shell(call: Call) -> str:
 def _inside(call: Call, text: str, args: Sequence[str], via: str, stdin: str) -> str:
     """Run shell text in a child shell with its positional parameters."""
     if REMOTE in text and not known(text).strip(" \n" + UNKNOWN):
-        call.report("download-run", "remote-code", f"has {call.name} run text that was fetched over the network")
+        call.report(
+            "download-run", "remote-code", f"has {call.name} run text that was fetched over the network"
+        )
         return REMOTE + UNKNOWN
     inner = call.state.subshell()
     if args[1:]:
@@ -215,7 +320,11 @@ def _source(call: Call) -> str:
     if REMOTE in text and not known(text).strip(" \n" + UNKNOWN):
         call.report("download-run", "remote-code", "sources a file that was fetched over the network")
         return ""
-    return call.shell(text, "source") if text.replace(UNKNOWN, "") and paths.secret(call.path(script)) is None else UNKNOWN
+    return (
+        call.shell(text, "source")
+        if text.replace(UNKNOWN, "") and paths.secret(call.path(script)) is None
+        else UNKNOWN
+    )
 
 
 def _trap(call: Call) -> str:
@@ -234,7 +343,9 @@ def _alias(call: Call) -> str:
 
 
 def _su(call: Call) -> str:
-    options = read(call.args, short="cgGsw", long=("command", "shell", "group", "session-command"), permute=True)
+    options = read(
+        call.args, short="cgGsw", long=("command", "shell", "group", "session-command"), permute=True
+    )
     for text in options.all("c", "command", "session-command"):
         return call.shell(text, call.name)
     if call.name == "runuser" and options.has("u"):
@@ -248,22 +359,38 @@ def _xargs(call: Call) -> str:
     options = read(
         call.args,
         short="adEeILlnPsi",
-        long=("arg-file", "delimiter", "eof", "replace", "max-lines", "max-args", "max-procs", "max-chars", "process-slot-var"),
+        long=(
+            "arg-file",
+            "delimiter",
+            "eof",
+            "replace",
+            "max-lines",
+            "max-args",
+            "max-procs",
+            "max-chars",
+            "process-slot-var",
+        ),
         flags=("null", "no-run-if-empty", "verbose", "interactive", "exit", "show-limits"),
         permute=False,
-    )  # fmt: skip
+    )
     command = options.operands or ["echo"]
     source = call.read(options.value("a", "arg-file") or "") if options.has("a", "arg-file") else call.stdin
     marker = options.value("I", "replace") or ("{}" if options.has("i", "I", "replace") else None)
-    separators = "\0" if options.has("0", "null") else "\n" if marker or options.has("d", "delimiter") else None
-    items = [item.strip("\n") for item in source.replace("\0", "\n").split("\n" if separators else None) if item.strip()]
+    separators = (
+        "\0" if options.has("0", "null") else "\n" if marker or options.has("d", "delimiter") else None
+    )
+    items = [
+        item.strip("\n")
+        for item in source.replace("\0", "\n").split("\n" if separators else None)
+        if item.strip()
+    ]
     if not items:
         return call.run(command, "xargs", stdin="")
     if marker:
         for item in items[:8]:
             call.run([word.replace(marker, item) for word in command], "xargs", stdin="")
         return UNKNOWN
-    inner = [_unescaped(item) if not separators else item for item in items[:500]]
+    inner = [_unescaped(item) if not separators else item for item in items[:100]]
     return call.run([*command, *inner], "xargs", stdin="")
 
 
@@ -271,7 +398,8 @@ def _unescaped(item: str) -> str:
     return re.sub(r"[\"']", "", re.sub(r"\\(.)", r"\1", item))
 
 
-# --- Elsewhere: other hosts, containers, later times ------------------------------------------------------------
+# --- Elsewhere: other hosts, containers, later times
+# ------------------------------------------------------------
 
 
 def _ssh(call: Call) -> str:
@@ -292,17 +420,64 @@ def _ssh(call: Call) -> str:
     return REMOTE + UNKNOWN if words else UNKNOWN
 
 
-_DOCKER_VALUES = (
-    "volume mount name env env-file user workdir network entrypoint publish label memory cpus device cap-add cap-drop "
-    "security-opt add-host dns hostname ulimit pids-limit platform runtime shm-size tmpfs volumes-from log-driver log-opt pull "
-    "restart gpus ipc pid userns cgroup-parent expose link mac-address stop-signal isolation file project-name context host"
-).split()
+_DOCKER_VALUES = [
+    "volume",
+    "mount",
+    "name",
+    "env",
+    "env-file",
+    "user",
+    "workdir",
+    "network",
+    "entrypoint",
+    "publish",
+    "label",
+    "memory",
+    "cpus",
+    "device",
+    "cap-add",
+    "cap-drop",
+    "security-opt",
+    "add-host",
+    "dns",
+    "hostname",
+    "ulimit",
+    "pids-limit",
+    "platform",
+    "runtime",
+    "shm-size",
+    "tmpfs",
+    "volumes-from",
+    "log-driver",
+    "log-opt",
+    "pull",
+    "restart",
+    "gpus",
+    "ipc",
+    "pid",
+    "userns",
+    "cgroup-parent",
+    "expose",
+    "link",
+    "mac-address",
+    "stop-signal",
+    "isolation",
+    "file",
+    "project-name",
+    "context",
+    "host",
+]
 
 
 def _docker(call: Call) -> str:
     """A container's own files do not matter; what it mounts from the host does."""
     words = call.args
-    top = read(words, short="cHlf", long=("config", "context", "host", "log-level", "file", "project-name"), permute=False)
+    top = read(
+        words,
+        short="cHlf",
+        long=("config", "context", "host", "log-level", "file", "project-name"),
+        permute=False,
+    )
     verbs = [known(word) for word in top.operands]
     if verbs[:1] in (["container"], ["compose"]):
         top = read(top.operands[1:], short="fp", long=("file", "project-name", "profile"), permute=False)
@@ -362,8 +537,21 @@ def _multiplexer(call: Call) -> str:
     if call.name == "tmux":
         verb, rest = (known(words[0]), words[1:]) if words else ("", [])
         inner = read(rest, short="tsnceFxy", permute=False).operands
-        if verb in ("new", "new-session", "neww", "new-window", "split-window", "splitw", "run", "run-shell", "respawn-pane",
-                    "display-popup", "popup", "send-keys", "send"):  # fmt: skip
+        if verb in (
+            "new",
+            "new-session",
+            "neww",
+            "new-window",
+            "split-window",
+            "splitw",
+            "run",
+            "run-shell",
+            "respawn-pane",
+            "display-popup",
+            "popup",
+            "send-keys",
+            "send",
+        ):
             inner = [word for word in inner if known(word) not in ("Enter", "C-m")]
             return call.shell(" ".join(inner), "tmux") if inner else UNKNOWN
         return UNKNOWN
@@ -411,7 +599,13 @@ def fallback(call: Call) -> str:
     written = call.state.files.get(call.path(word))
     if written is None and "/" not in known(word):
         name = known(word)
-        places = (f"/usr/local/bin/{name}", f"/usr/bin/{name}", f"/bin/{name}", f"/home/user/.local/bin/{name}", f"/home/user/bin/{name}")
+        places = (
+            f"/usr/local/bin/{name}",
+            f"/usr/bin/{name}",
+            f"/bin/{name}",
+            f"/home/user/.local/bin/{name}",
+            f"/home/user/bin/{name}",
+        )
         written = next((call.state.files[place] for place in places if place in call.state.files), None)
     if written is None:
         return UNKNOWN
@@ -430,15 +624,67 @@ def fallback(call: Call) -> str:
     return UNKNOWN
 
 
-_SHELLS = "sh bash dash zsh ksh ash rbash mksh pdksh ksh93 oksh yash fish csh tcsh posh hush xonsh nu elvish".split()
+_SHELLS = [
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "ash",
+    "rbash",
+    "mksh",
+    "pdksh",
+    "ksh93",
+    "oksh",
+    "yash",
+    "fish",
+    "csh",
+    "tcsh",
+    "posh",
+    "hush",
+    "xonsh",
+    "nu",
+    "elvish",
+]
 
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_FORMS, _wrapper),
     **dict.fromkeys(_SHELLS, _shell),
-    "env": _env, "busybox": _busybox, "toybox": _busybox, "eval": _eval, "source": _source, ".": _source, "trap": _trap,
-    "alias": _alias, "su": _su, "runuser": _su, "sg": _su, "xargs": _xargs, "gxargs": _xargs, "ssh": _ssh, "autossh": _ssh, "mosh": _ssh,
-    "dbclient": _ssh, "docker": _docker, "podman": _docker, "nerdctl": _docker, "docker-compose": _docker, "at": _later,
-    "batch": _later, "crontab": _later, "screen": _multiplexer, "tmux": _multiplexer, "xterm": _multiplexer, "npm": _package_run,
-    "yarn": _package_run, "pnpm": _package_run, "cmd": _cmd, "gdb": _gdb, ":": _find_none, "true": _find_none,
-    "false": _find_none, "test": _find_none, "[": _find_none,
-}  # fmt: skip
+    "env": _env,
+    "busybox": _busybox,
+    "toybox": _busybox,
+    "eval": _eval,
+    "source": _source,
+    ".": _source,
+    "trap": _trap,
+    "alias": _alias,
+    "su": _su,
+    "runuser": _su,
+    "sg": _su,
+    "xargs": _xargs,
+    "gxargs": _xargs,
+    "ssh": _ssh,
+    "autossh": _ssh,
+    "mosh": _ssh,
+    "dbclient": _ssh,
+    "docker": _docker,
+    "podman": _docker,
+    "nerdctl": _docker,
+    "docker-compose": _docker,
+    "at": _later,
+    "batch": _later,
+    "crontab": _later,
+    "screen": _multiplexer,
+    "tmux": _multiplexer,
+    "xterm": _multiplexer,
+    "npm": _package_run,
+    "yarn": _package_run,
+    "pnpm": _package_run,
+    "cmd": _cmd,
+    "gdb": _gdb,
+    ":": _find_none,
+    "true": _find_none,
+    "false": _find_none,
+    "test": _find_none,
+    "[": _find_none,
+}

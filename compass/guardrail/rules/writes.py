@@ -1,4 +1,5 @@
-"""Writes: devices, secrets, account files, the agent's own configuration; and the commands that write files."""
+"""Writes: devices, secrets, account files, the agent's own configuration; and the commands that write
+files."""
 
 import re
 
@@ -16,7 +17,8 @@ _HARMLESS_SSH = re.compile(r"/\.ssh/(?:known_hosts[\w.]*|[^/]*\.pub)$")
 
 
 def judge(call: Call, path: str, content: str) -> None:
-    """Report a write to ``path`` (normalised) if it harms; ``content`` is what is written, as far as known."""
+    """Report a write to ``path`` (normalised) if it harms; ``content`` is what is written, as far as
+    known."""
     shown = plain(path)
     block = paths.device(path)
     if block:
@@ -24,6 +26,8 @@ def judge(call: Call, path: str, content: str) -> None:
     elif paths.kernel_switch(path):
         call.report("device", "kernel", f"pulls a kernel switch: {shown}")
     elif paths.accounts_file(path):
+        if any(known(word).startswith((f"{path}.", f"{path}-")) for word in call.args):
+            return  # restored from its own backup
         call.report("secret-write", "accounts", f"changes who may log in or become root: {shown}")
     elif path in paths.CRITICAL:
         call.report("secret-write", "system-file", f"overwrites {shown}, which the machine needs to start")
@@ -147,7 +151,9 @@ def _sed_escapes(call: Call, script: str) -> None:
     """GNU sed's ``e`` command and flag run shell text; its ``w`` writes a file."""
     for found in re.finditer(r"(?:^|[;\n}\d$/])\s*e[ \t]+([^\n]+)", script[:4_000]):
         call.shell(found.group(1), "sed e")
-    run = re.fullmatch(r"(?:[^s]*)s(.)(?:(?!\1).)*\1((?:(?!\1).)*)\1[gimp0-9]*e[gimp0-9]*", script[:4_000], re.S)
+    run = re.fullmatch(
+        r"(?:[^s]*)s(.)(?:(?!\1).)*\1((?:(?!\1).)*)\1[gimp0-9]*e[gimp0-9]*", script[:4_000], re.S
+    )
     if run:
         call.shell(run.group(2), "sed e")
     for found in re.finditer(r"(?:^|[;\n/\d$])\s*[gimp]*w[ \t]+([^\n;]+)", script[:4_000]):
@@ -207,7 +213,9 @@ def _export(call: Call) -> str:
             call.report("tampering", "cap", f"changes a cap or switch of the agent or harness: {known(name)}")
         if name in ("PROMPT_COMMAND", "BASH_ENV", "ENV") and name == "PROMPT_COMMAND":
             call.shell(value, name)
-        if name in ("HISTFILE",) and value in ("/dev/null", "") or name in ("HISTSIZE", "HISTFILESIZE") and value == "0":
+        if (name in ("HISTFILE",) and value in ("/dev/null", "")) or (
+            name in ("HISTSIZE", "HISTFILESIZE") and value == "0"
+        ):
             call.report("tampering", "history", "switches the shell's history off")
     if not options.operands and (call.name != "export" or options.has("p")):
         return SECRET + UNKNOWN
@@ -233,12 +241,20 @@ def _history(call: Call) -> str:
 def _accounts(call: Call) -> str:
     """Commands that write the account files."""
     words = [known(word) for word in call.args]
-    options = read(call.args, short="ubcdefgGkKpsRP", long=("uid", "password", "groups", "gid", "shell", "home-dir"))
+    options = read(
+        call.args, short="ubdefgGkKpsRP", long=("uid", "password", "groups", "gid", "shell", "home-dir")
+    )
     if call.name in ("chpasswd", "vipw", "vigr") and "--help" not in words:
         call.report("secret-write", "accounts", f"{call.name} rewrites the account files")
     elif call.name in ("useradd", "usermod", "adduser") and options.value("u", "uid") == "0":
         call.report("secret-write", "accounts", "makes an account with root's user id")
-    elif call.name == "passwd" and "root" in words and any(w in ("-d", "--delete", "-u", "--unlock") for w in words):
+    elif call.name == "usermod" and "root" in words and options.has("p", "password", "U", "unlock"):
+        call.report("secret-write", "accounts", "sets root's password")
+    elif (
+        call.name == "passwd"
+        and "root" in words
+        and any(w in ("-d", "--delete", "-u", "--unlock") for w in words)
+    ):
         call.report("secret-write", "accounts", "opens root's account")
     elif call.name == "visudo" and not options.has("c", "check"):
         call.report("secret-write", "accounts", "edits the sudo rules")
@@ -278,10 +294,19 @@ def _archive(call: Call) -> str:
     options = read(
         call.args,
         short="fCTXbIgKLNV",
-        long=("checkpoint-action", "to-command", "use-compress-program", "rsh-command", "info-script", "new-volume-script",
-              "file", "directory", "checkpoint"),
+        long=(
+            "checkpoint-action",
+            "to-command",
+            "use-compress-program",
+            "rsh-command",
+            "info-script",
+            "new-volume-script",
+            "file",
+            "directory",
+            "checkpoint",
+        ),
         flags=("remove-files", "create", "extract", "exclude", "list"),
-    )  # fmt: skip
+    )
     for action in options.all("checkpoint-action"):
         if known(action).startswith("exec="):
             call.shell(action[5:], "tar --checkpoint-action")
@@ -290,7 +315,11 @@ def _archive(call: Call) -> str:
     ):
         call.shell(command, "tar")
     operands = options.operands
-    if operands and re.fullmatch(r"[AcdrtuxfvzjJpShkOPZa]+", known(operands[0])) and not call.args[0].startswith("-"):
+    if (
+        operands
+        and re.fullmatch(r"[AcdrtuxfvzjJpShkOPZa]+", known(operands[0]))
+        and not call.args[0].startswith("-")
+    ):
         letters = known(operands[0])
         operands = operands[1:]
         if "f" in letters and operands:
@@ -302,7 +331,9 @@ def _archive(call: Call) -> str:
         for word in operands:
             call.machine.handlers["rm"](_as_removal(call, word))
     target = options.value("f", "file")
-    creating = options.has("c", "create", "r", "u") or (call.args and "c" in known(call.args[0]).lstrip("-")[:6])
+    creating = options.has("c", "create", "r", "u") or (
+        call.args and "c" in known(call.args[0]).lstrip("-")[:6]
+    )
     if target and target != "-" and creating:
         call.write(target, content + UNKNOWN)
         return ""
@@ -324,13 +355,56 @@ def _zip(call: Call) -> str:
 
 
 HANDLERS: dict[str, Handler] = {
-    "cp": _cp, "copy": _cp, "install": _install, "ln": _link, "tee": _tee, "sponge": _sponge, "sed": _sed, "gsed": _sed,
-    "truncate": _truncate, "dd": _dd, "dcfldd": _dd, "dc3dd": _dd, "patch": _patch, "vim": _editor, "vi": _editor,
-    "nvim": _editor, "ex": _editor, "ed": _editor, "emacs": _editor, "export": _export, "declare": _export,
-    "typeset": _export, "local": _export, "readonly": _export, "unset": _unset, "history": _history, "sort": _sort,
-    "chpasswd": _accounts, "vipw": _accounts, "vigr": _accounts, "useradd": _accounts, "usermod": _accounts,
-    "adduser": _accounts, "passwd": _accounts, "visudo": _accounts, "claude": _agent, "codex": _agent, "gemini": _agent,
-    "cursor-agent": _agent, "copilot": _agent, "aider": _agent, "opencode": _agent, "qwen": _agent, "amp": _agent,
-    "copperhead": _agent, "goose": _agent, "tar": _archive, "bsdtar": _archive, "gtar": _archive, "zip": _zip,
-    "7z": _zip, "7za": _zip,
-}  # fmt: skip
+    "cp": _cp,
+    "copy": _cp,
+    "install": _install,
+    "ln": _link,
+    "tee": _tee,
+    "sponge": _sponge,
+    "sed": _sed,
+    "gsed": _sed,
+    "truncate": _truncate,
+    "dd": _dd,
+    "dcfldd": _dd,
+    "dc3dd": _dd,
+    "patch": _patch,
+    "vim": _editor,
+    "vi": _editor,
+    "nvim": _editor,
+    "ex": _editor,
+    "ed": _editor,
+    "emacs": _editor,
+    "export": _export,
+    "declare": _export,
+    "typeset": _export,
+    "local": _export,
+    "readonly": _export,
+    "unset": _unset,
+    "history": _history,
+    "sort": _sort,
+    "chpasswd": _accounts,
+    "vipw": _accounts,
+    "vigr": _accounts,
+    "useradd": _accounts,
+    "usermod": _accounts,
+    "adduser": _accounts,
+    "passwd": _accounts,
+    "visudo": _accounts,
+    "claude": _agent,
+    "codex": _agent,
+    "gemini": _agent,
+    "cursor-agent": _agent,
+    "copilot": _agent,
+    "aider": _agent,
+    "opencode": _agent,
+    "qwen": _agent,
+    "amp": _agent,
+    "copperhead": _agent,
+    "goose": _agent,
+    "tar": _archive,
+    "bsdtar": _archive,
+    "gtar": _archive,
+    "zip": _zip,
+    "7z": _zip,
+    "7za": _zip,
+}
