@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 
 from compass.redteam import lexicon, markup
-from compass.redteam.fold import View, fold
-from compass.redteam.layers import views
+from compass.redteam.fold import View
+from compass.redteam.layers import readings
+from compass.redteam.reading import Reading
 from compass.redteam.rules import Rule, codes, rules
 from compass.scoring import Finding
 
 #: Findings of one rule in one reading past this many say nothing new.
 PER_RULE = 5
+#: So many vetoed matches of one rule in one reading are taken for description; the next is reported.
+TOLERATED = 500
 
 
 def injection_findings(text: str) -> list[Finding]:
@@ -20,30 +23,24 @@ def injection_findings(text: str) -> list[Finding]:
     ``len(text)``. An empty list is not a proof of harmlessness.
     """
     found: dict[tuple[str, int, int], Finding] = {}
-    for view in views(text):
-        for finding in _in_view(view, len(text)):
+    for reading in readings(text):
+        for finding in _in_reading(reading, len(text)):
             found.setdefault((finding.rule, finding.start, finding.end), finding)
     return sorted(found.values(), key=lambda f: (f.start, f.end, f.rule))
 
 
-def _in_view(view: View, size: int) -> Iterator[Finding]:
-    for hit in markup.hits(view.text):
-        yield _finding(view, hit.rule, hit.family, hit.why, (hit.start, hit.end), size)
-    folded = fold(view)
-    tokenizer = lexicon.tokenizer(folded.text)
-    tokens = tokenizer.findall(folded.text)
-    coded = lexicon.encode(tokens)
-    spans: list[tuple[int, int]] = []
-    for rule, first, last in _matches(coded):
-        if not spans:
-            spans.extend(match.span() for match in tokenizer.finditer(folded.text))
-        yield _finding(folded, rule.rule, rule.family, rule.why, (spans[first][0], spans[last - 1][1]), size)
+def _in_reading(reading: Reading, size: int) -> Iterator[Finding]:
+    for hit in markup.hits(reading.text):
+        yield _finding(reading.view, hit, (hit.start, hit.end), size)
+    for rule, first, last in _matches(lexicon.encode(reading.tokens)):
+        span = (reading.spans[first][0], reading.spans[last - 1][1])
+        yield _finding(reading.folded, rule, span, size)
 
 
-def _finding(view: View, rule: str, family: str, why: str, span: tuple[int, int], size: int) -> Finding:
+def _finding(view: View, rule: Rule | markup.Hit, span: tuple[int, int], size: int) -> Finding:
     start, end, layers = view.locate(*span)
     start = min(max(start, 0), max(size - 1, 0))
-    return Finding(rule, family, start, max(min(end, size), start), why, (*view.via, *layers))
+    return Finding(rule.rule, rule.family, start, max(min(end, size), start), rule.why, (*view.via, *layers))
 
 
 def _matches(coded: bytes) -> Iterator[tuple[Rule, int, int]]:
@@ -51,19 +48,23 @@ def _matches(coded: bytes) -> Iterator[tuple[Rule, int, int]]:
     line = coded.decode()
     present = frozenset(line)
     for rule in rules():
-        if any(present.isdisjoint(needed) for needed in rule.needed):
+        if not any(present.isdisjoint(needed) for needed in rule.needed):
+            yield from ((rule, first, last) for first, last in _spans_of(rule, coded, line))
+
+
+def _spans_of(rule: Rule, coded: bytes, line: str) -> Iterator[tuple[int, int]]:
+    kept = 0
+    for number, match in enumerate(rule.pattern.finditer(coded)):
+        first, last = match.start() // 2, match.end() // 2
+        while first < last - 1 and line[first] == lexicon.BREAK:
+            first += 1
+        # A veto repeated so often is no way of writing: it is there to hide something behind it.
+        if number < TOLERATED and (_vetoed(rule, line, first, last) or _mentioned(line, first, last)):
             continue
-        kept = 0
-        for match in rule.pattern.finditer(coded):
-            first, last = match.start() // 2, match.end() // 2
-            while first < last - 1 and line[first] == lexicon.BREAK:
-                first += 1
-            if _vetoed(rule, line, first, last) or _mentioned(line, first, last):
-                continue
-            yield rule, first, last
-            kept += 1
-            if kept == PER_RULE:
-                break
+        yield first, last
+        kept += 1
+        if kept == PER_RULE:
+            return
 
 
 def _left(line: str, first: int, width: int) -> str:
@@ -75,7 +76,12 @@ def _right(line: str, last: int, width: int) -> str:
 
 
 def _vetoed(rule: Rule, line: str, first: int, last: int) -> bool:
-    return any(_VETOES[name](line, first, last) for name in rule.vetoes)
+    return (
+        ("third" in rule.vetoes and _third(line, first, last))
+        or ("negated" in rule.vetoes and _negated(line, first))
+        or ("scoped" in rule.vetoes and _scoped(line, last))
+        or ("defence" in rule.vetoes and _defence(line, first, last))
+    )
 
 
 def _third(line: str, first: int, last: int) -> bool:
@@ -90,11 +96,11 @@ def _third(line: str, first: int, last: int) -> bool:
     return codes("I_|AIN").isdisjoint(before)
 
 
-def _negated(line: str, first: int, last: int) -> bool:
+def _negated(line: str, first: int) -> bool:
     return not codes("NEG").isdisjoint(_left(line, first, 3))
 
 
-def _scoped(line: str, first: int, last: int) -> bool:
+def _scoped(line: str, last: int) -> bool:
     after = _right(line, last, 4)
     return bool(after) and (after[0] in codes("COND") or not codes("DOC").isdisjoint(after[:2]))
 
@@ -102,9 +108,6 @@ def _scoped(line: str, first: int, last: int) -> bool:
 def _defence(line: str, first: int, last: int) -> bool:
     around = _left(line, first, 6) + line[first:last] + _right(line, last, 4)
     return not codes("DEFENCE").isdisjoint(around)
-
-
-_VETOES = {"third": _third, "negated": _negated, "scoped": _scoped, "defence": _defence}
 
 
 def _mentioned(line: str, first: int, last: int) -> bool:

@@ -5,12 +5,12 @@ letters that read as Latin), UAX #9 (direction controls). Folding is per charact
 idempotent; the lexicon is folded by the same table, so Russian or Greek words still match themselves.
 """
 
+import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate
+from functools import cached_property, lru_cache
 
 #: Latin letter, then every character we take for it (lower case; upper case is folded first).
 _LOOKALIKES = (
@@ -88,17 +88,41 @@ def fold(view: View) -> View:
         return View(text.lower(), view.via, view.locate)
     table = {ord(char): fold_char(char) for char in set(text)}
     folded = text.translate(table)
-    offsets: list[int] = []
+    resized = {chr(code): len(shown) - 1 for code, shown in table.items() if len(shown) != 1}
+    back = _Way(text, resized)
 
     def locate(start: int, end: int) -> tuple[int, int, tuple[str, ...]]:
-        if not offsets:
-            offsets.extend(accumulate((len(table[ord(char)]) for char in text), initial=0))
-        first = bisect_right(offsets, start) - 1
-        last = bisect_right(offsets, max(start, end - 1))
+        first, last = back.index(start), back.index(max(start, end - 1)) + 1
         outer = view.locate(first, last)
         return outer[0], outer[1], outer[2] + disguise(text[first:last])
 
     return View(folded, view.via, locate)
+
+
+class _Way:
+    """From an offset in a folded text to the index of the character that produced it."""
+
+    def __init__(self, text: str, resized: Mapping[str, int]) -> None:
+        self._text, self._resized = text, resized
+
+    @cached_property
+    def _steps(self) -> tuple[list[int], list[int]]:
+        """Folded offsets at which the two texts drift apart further, and the drift from there on."""
+        offsets, drifts = [0], [0]
+        if self._resized:
+            pattern = re.compile("[" + "".join(map(re.escape, self._resized)) + "]")
+            for match in pattern.finditer(self._text):
+                drift = drifts[-1] + self._resized[match[0]]
+                offsets.append(match.end() + drift)
+                drifts.append(drift)
+        return offsets, drifts
+
+    def index(self, offset: int) -> int:
+        """The index in the text that was folded, of the character that ``offset`` belongs to."""
+        offsets, drifts = self._steps
+        step = bisect_right(offsets, offset) - 1
+        following = offsets[step + 1] - drifts[step + 1] - 1 if step + 1 < len(offsets) else len(self._text)
+        return min(offset - drifts[step], following)
 
 
 def disguise(text: str) -> tuple[str, ...]:

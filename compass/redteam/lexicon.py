@@ -25,7 +25,8 @@ _PUNCTUATION = {
     "SINGLE": SINGLE,
 }
 
-_SCRIPTS = "\u0900-\u0dff\u0e00-\u0e7f"
+#: Scripts whose vowel signs ``re`` does not take for word characters: Indic, Thai, Lao.
+SCRIPTS = "\u0900-\u0dff\u0e00-\u0e7f"
 _UNSPACED = "\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _REST = (
     r"|[.](?=\s|$)|[!?;…。；]|\n[^\S\n]*\n+|\n[^\S\n]*(?:[-+]|\d{1,3}[.)])[^\S\n]|(?<=\s)[|](?=\s)"
@@ -222,10 +223,8 @@ def _branches(words: list[str]) -> str:
 def _tokenizers() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     known = _branches(lexicon().unspaced)
     unspaced = rf"(?=[{_UNSPACED}])(?:{known})|(?:(?!{known})[{_UNSPACED}])+"
-    word = (
-        rf"{_ADDRESS}|[@$|]?(?:(?![{_UNSPACED}])[^\W_]|[{_SCRIPTS}])+(?:['@$|!._-](?![{_UNSPACED}])[^\W_]+)*"
-    )
-    needed = re.compile(f"[{_UNSPACED}{_SCRIPTS}]")
+    word = rf"{_ADDRESS}|[@$|]?(?:[^\W_{_UNSPACED}{SCRIPTS}]+|[{SCRIPTS}]+)+(?:['@$|!._-][^\W_{_UNSPACED}]+)*"
+    needed = re.compile(f"[{_UNSPACED}{SCRIPTS}]")
     return needed, re.compile(_WORD + _REST), re.compile(unspaced + "|" + word + _REST)
 
 

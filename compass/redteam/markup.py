@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import re2
+from compass.redteam import linear
 
 
 class Hit(NamedTuple):
@@ -78,7 +78,7 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
     ),
 )
 
-_COMPILED = tuple((name, family, why, re2.compile(pattern)) for name, family, why, pattern in _RULES)
+_COMPILED = tuple((name, family, why, linear.compile(pattern)) for name, family, why, pattern in _RULES)
 
 #: Without one of these characters none of the rules can match.
 _NEEDED = frozenset('<[:{"@')

@@ -11,22 +11,21 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-import re2
-
+from compass.redteam import linear
 from compass.redteam.lexicon import BREAK, lexicon
 
 _ITEM = re.compile(r"^(?P<body>.+?)(?P<count>[?*+]|\{\d+(?:,\d*)?\})?$")
 _DEPTH = 6
 
 
-def compile_pattern(source: str, macros: Mapping[str, str]) -> tuple["re2._Regexp[bytes]", tuple[str, ...]]:
+def compile_pattern(source: str, macros: Mapping[str, str]) -> tuple[linear.Pattern, tuple[str, ...]]:
     """RE2 over the two-byte codes, and for each item that must occur the codes of which one has to be there.
 
     Raises KeyError for an unknown class or macro and ``re2.error`` for unbalanced parentheses.
     """
     needed: list[str] = []
     expression = _expand(source, macros, needed, _DEPTH)
-    return re2.compile(expression.encode()), tuple(needed)
+    return linear.compile(expression.encode()), tuple(needed)
 
 
 def _expand(source: str, macros: Mapping[str, str], needed: list[str], depth: int) -> str:

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-import re2
-
+from compass.redteam import linear
 from compass.redteam.lexicon import lexicon
 from compass.redteam.pattern import compile_pattern
 
@@ -32,7 +31,7 @@ class Rule:
     family: str
     why: str
     vetoes: frozenset[str]
-    pattern: "re2._Regexp[bytes]"
+    pattern: linear.Pattern
     needed: tuple[frozenset[str], ...]
 
 
