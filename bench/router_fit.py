@@ -1,6 +1,7 @@
 """Fit the router's weights on the base split and print them; run it after changing features, then paste.
 
-A maximum a posteriori fit by plain gradient descent: the prior is the table below, so a feature that the base split
+A maximum a posteriori fit by plain gradient descent: the prior is the table below, so a feature that the
+base split
 hardly shows keeps the sign a person gave it. Holdout and adversarial rows are never read here.
 """
 
@@ -12,9 +13,10 @@ from compass.router.features import features
 
 TIERS = ("haiku", "sonnet", "opus")
 PRIOR = {
-     "looking-verb": -1.6, "touching-verb": -1.2, "neutral-verb": -0.2, "constructive-verb": 0.9, "deep-verb": 2.2, "deep-phrase": 1.6, "small-object": -0.6,
-    "medium-object": 0.7, "large-object": 0.9, "wide": 1.2, "unsure": 1.5, "risk": 1.0, "judgement": 1.2, "lookup": -1.5,
-    "trivial-add": -1.2, "named": -0.25, "literal": -0.6, "place": -0.6, "naming": -0.4, "steps": 0.35, "length": 0.25,
+    "looking-verb": -1.6, "touching-verb": -1.2, "neutral-verb": -0.2, "constructive-verb": 0.9,
+    "deep-verb": 2.2, "deep-phrase": 1.6, "small-object": -0.6, "medium-object": 0.7, "large-object": 0.9,
+    "wide": 1.2, "unsure": 1.5, "risk": 1.0, "judgement": 1.2, "lookup": -1.5, "trivial-add": -1.2,
+    "named": -0.25, "literal": -0.6, "place": -0.6, "naming": -0.4, "steps": 0.35, "length": 0.25,
     "declined": -0.8, "narrowed": -1.0, "played-down": 0.0,
 }  # fmt: skip
 #: How firmly the prior holds; a weight one away from it costs this much likelihood.
@@ -28,14 +30,14 @@ def sigmoid(x: float) -> float:
 
 def main() -> None:
     """Fit, and print weights, cuts and slope as Python."""
-    data = []
+    data: list[tuple[dict[str, float], int]] = []
     for row in rows(FOLDER / "router.tsv", range(3, 4)):
-        split, tier, task = row.columns
+        split, name, task = row.columns
         if split == "base":
             vector: dict[str, float] = defaultdict(float)
             for feature in features(task):
                 vector[feature.name] += feature.strength
-            data.append((dict(vector), TIERS.index(tier)))
+            data.append((dict(vector), TIERS.index(name)))
     weights, cuts, slope = dict(PRIOR), [0.6, 2.6], 1.0
     for step in range(4_000):
         rate = 0.02 if step < 3_000 else 0.005

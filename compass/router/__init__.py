@@ -1,6 +1,7 @@
 """The router: which model tier a task needs, decided from its words alone, with reasons and a confidence.
 
-``route(task)`` answers with a tier's name; ``explain(task)`` with the reasons. Nothing is random and nothing is
+``route(task)`` answers with a tier's name; ``explain(task)`` with the reasons. Nothing is random and
+nothing is
 asked of a model.
 """
 
@@ -21,7 +22,8 @@ TIERS: tuple[Tier, Tier, Tier] = ("haiku", "sonnet", "opus")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A tier, how sure the model is of it (0 to 1), every tier's chance, and the reasons, weightiest first."""
+    """A tier, how sure the model is of it (0 to 1), every tier's chance, and the reasons, weightiest
+    first."""
 
     tier: Tier
     confidence: float
@@ -35,7 +37,8 @@ class Decision:
 
 
 def explain(task: str, tiers: Sequence[Tier] = TIERS) -> Decision:
-    """Route ``task`` and say why. ``tiers`` are three names, cheapest first; raises ValueError for another number."""
+    """Route ``task`` and say why. ``tiers`` are three names, cheapest first; raises ValueError for another
+    number."""
     if len(tiers) != 3:
         raise ValueError(f"the router knows three tiers, cheapest first; {len(tiers)} given")
     why = reasons(features(task))

@@ -11,23 +11,36 @@ LONGEST = 20_000
 
 _QUOTED = re.compile(r"\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|`[^`\n]{0,300}`|(?<!\w)'[^'\n]{1,300}'(?!\w)")
 _FILE = re.compile(
-    r"(?<![\w/])(?:[\w.-]+/)*[\w-]*\.?[\w-]+\.(?:py|js|ts|tsx|c|h|cpp|rs|go|java|md|txt|toml|ya?ml|json|ini|cfg|sh|html|css|sql|"
-    r"csv|am|kicad_\w+|gitignore|lock|xml|bat|rb)\b|(?<![\w/])(?:[\w.-]+/){1,}[\w.-]*|\B\.\w{3,}\b|\b(?:LICENSE|README|Makefile)\b"
+    r"(?<![\w/])(?:[\w.-]+/)*[\w-]*\.?[\w-]+\.(?:py|js|ts|tsx|c|h|cpp|rs|go|java|md|txt|toml|ya?ml|"
+    r"json|ini|cfg|sh|"
+    r"html|css|sql|csv|am|kicad_\w+|gitignore|lock|xml|bat|rb)\b|(?<![\w/])(?:[\w.-]+/){1,}[\w.-]*|"
+    r"\B\.\w{3,}\b|"
+    r"\b(?:LICENSE|README|Makefile)\b"
 )
-_IDENTIFIER = re.compile(r"\b\w+_\w+\b|\b[a-z]+[A-Z]\w+\b|\b\w+\(\)|\b[A-Z][a-z]+[A-Z]\w+\b|\b[A-Z]{1,3}\d+(?:\.\d+)?\b")
+_IDENTIFIER = re.compile(
+    r"\b\w+_\w+\b|\b[a-z]+[A-Z]\w+\b|\b\w+\(\)|\b[A-Z][a-z]+[A-Z]\w+\b|\b[A-Z]{1,3}\d+(?:\.\d+)?\b"
+)
 _LINE = re.compile(r"\blines? \d+|\bline \w+\b|\bsheet \d+\b")
-_NAMED = re.compile(r"\b(?:named|called|titled|headed)\b|\b(?:the )?(?:word|string|title|button|heading|menu)\b")
+_NAMED = re.compile(
+    r"\b(?:named|called|titled|headed)\b|\b(?:the )?(?:word|string|title|button|heading|menu)\b"
+)
 _SENTENCE = re.compile(r"[.;!?]+(?:\s|$)|,? and then |: (?=[a-z])")
 _LEAD = re.compile(
-    r"^(?:please|can you|could you|would you|let'?s|we (?:must|need to|want to|should|have to)|i (?:want|need) (?:you )?to|"
-    r"now|then|also|just|quick(?: one| fix)?|only|so|security|urgent|tiny task|one line|easy|simple question|to)[\s,:!-]+"
+    r"^(?:please|can you|could you|would you|let'?s|we (?:must|need to|want to|should|have to)|"
+    r"i (?:want|need) (?:you )?to|"
+    r"now|then|also|just|quick(?: one| fix)?|only|so|security|urgent|tiny task|one line|easy|"
+    r"simple question|to)[\s,:!-]+"
 )
 _TRIVIAL_ADD = re.compile(
-    r"\badd (?:a |an |the )?(?:missing |trailing |single |one |short )?(?:comma|comment|docstring|newline|space|line|word|"
-    r"semicolon|period|dot|link|label|note|title|date|entry|header|import|X)\b|\badd X to X\b"
+    r"\badd (?:a |an |the )?(?:missing |trailing |single |one |short )?(?:comma|comment|docstring|"
+    r"newline|space|line|word|"
+    r"semicolon|period|dot|link|label|note|title|date|entry|header|import|X)\b(?! (?:feature|"
+    r"component|system|box|parser|"
+    r"field|page|form|editor|service|command))|\badd X to X\b"
 )
 
 
+_LABEL = re.compile(r"^[\w ]{1,24}(?:: | - )(?=\w)")
 _LIGHT = (
     ("looking-verb", lexicon.LOOKING),
     ("touching-verb", lexicon.TOUCHING),
@@ -69,14 +82,29 @@ def _features(task: str) -> Iterator[Feature]:
     asked = lexicon.NEGATION.sub(" ", text)
     if any(lexicon.DEEP.search(part) or "investigation" in part for part in negated):
         yield Feature("declined", 1, "; ".join(part.strip() for part in negated))
-    clauses = [_lead(clause) for clause in _SENTENCE.split(asked) if clause.strip()]
-    yield from _verbs(clauses)
-    yield from _objects(asked)
-    yield from _found("wide", lexicon.WIDE, text)
-    yield from _found("unsure", lexicon.UNSURE, text)
-    yield from _found("risk", lexicon.RISK, text)
-    yield from _found("deep-phrase", lexicon.DEEP_PHRASES, asked)
-    yield from _shape(clauses, text, quoted, named, task)
+    clauses = [_lead(clause) for clause in _SENTENCE.split(_LABEL.sub("", asked)) if clause.strip()]
+    verbs = list(_verbs(clauses))
+    context = [
+        *_found("wide", lexicon.WIDE, text),
+        *_parts(text),
+        *_found("unsure", lexicon.UNSURE, text),
+        *_found("risk", lexicon.RISK, text),
+        *_found("deep-phrase", lexicon.DEEP_PHRASES, asked),
+    ]
+    names = {feature.name for feature in verbs}
+    only_light = bool(names & {"looking-verb", "touching-verb"}) and not names & {
+        "deep-verb",
+        "constructive-verb",
+    }
+    if not only_light:
+        # "Count … and draw": the look serves the work.
+        verbs = [
+            f for f in verbs if f.name != "looking-verb" or not names & {"deep-verb", "constructive-verb"}
+        ]
+    yield from verbs
+    yield from _objects(asked, mentioned=only_light, alone="deep-verb" not in names and not context)
+    yield from context
+    yield from _shape(clauses, text, quoted, named, task, light=only_light or not names - {"neutral-verb"})
 
 
 def _lead(clause: str) -> str:
@@ -113,20 +141,33 @@ def _verbs(clauses: list[str]) -> Iterator[Feature]:
                         yield Feature(name, weight, verb)
 
 
-def _objects(asked: str) -> Iterator[Feature]:
-    yield from _found("large-object", lexicon.LARGE, asked)
+def _parts(text: str) -> Iterator[Feature]:
+    parts = list(dict.fromkeys(lexicon.PARTS.findall(text)))
+    if len(parts) > 2:
+        yield Feature("wide", 1, ", ".join(parts))
+
+
+def _objects(asked: str, *, mentioned: bool, alone: bool) -> Iterator[Feature]:
+    """Things named. A large thing that is only looked at or touched in a word is a mention, not the work."""
+    for feature in _found("large-object", lexicon.LARGE, asked):
+        strength = (
+            feature.strength * 0.3 if mentioned else feature.strength - 0.4 if alone else feature.strength
+        )
+        yield Feature(feature.name, round(strength, 2), feature.because)
     yield from _found("medium-object", lexicon.MEDIUM, asked)
     yield from _found("small-object", lexicon.SMALL, asked)
     if _TRIVIAL_ADD.search(asked):
         yield Feature("trivial-add", 1, _TRIVIAL_ADD.search(asked).group())  # type: ignore[union-attr]
 
 
-def _shape(clauses: list[str], text: str, quoted: int, named: int, task: str) -> Iterator[Feature]:
+def _shape(
+    clauses: list[str], text: str, quoted: int, named: int, task: str, *, light: bool
+) -> Iterator[Feature]:
     first = clauses[0] if clauses else ""
     judgement = lexicon.JUDGEMENT.search(text)
-    if judgement:
+    if judgement and not (light and judgement.group() == "strategy"):
         yield Feature("judgement", 1, judgement.group())
-    elif any(lexicon.LOOKUP.match(clause) for clause in clauses[-1:] + [first]):
+    elif light and any(lexicon.LOOKUP.match(clause) for clause in [*clauses[-1:], first]):
         yield Feature("lookup", 1, first[:40])
     if quoted:
         yield Feature("literal", min(quoted, 2), f"{quoted} quoted")
