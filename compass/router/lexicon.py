@@ -157,9 +157,9 @@ JUDGEMENT = re.compile(
 )
 #: Parts of a system; three of them named in one task make it wide.
 PARTS = _words(
-    "api apis database databases backend frontend client clients server servers queue queues worker workers cli "
-    "daemon driver library firmware store stores logs backup backups records gateway scheduler browser app apps "
-    "cache billing"
+    "api apis database databases backend frontend client clients server servers queue queues worker workers "
+    "cli daemon driver library firmware store stores logs backup backups records gateway scheduler browser "
+    "app apps cache billing"
 )
 NEGATION = re.compile(
     r"^[^.;]*\b(?:stays?|remains?)(?: (?:as it is|unchanged|the same))?(?=[.;,])|"
