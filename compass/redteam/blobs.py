@@ -94,8 +94,9 @@ def readable(octets: bytes) -> str | None:
         text = octets.decode(encoding)
     except UnicodeDecodeError:
         return None
-    good = sum(char.isalnum() or char in " \n\r\t.,:;!?'\"-/_=+()" for char in text)
-    return text if good * 10 >= len(text) * 9 else None
+    shown = sum(char.isprintable() or char in "\n\r\t" for char in text)
+    words = sum(char.isalpha() or char == " " for char in text)
+    return text if shown * 20 >= len(text) * 19 and words * 10 >= len(text) * 6 else None
 
 
 def _unpack(octets: bytes) -> bytes:

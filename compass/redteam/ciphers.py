@@ -13,7 +13,7 @@ from compass.redteam.reading import Reading
 _ROT47_WORD = re.compile(r"[!-~]{4,24}")
 #: So many different words have to be spelt in one cipher before its lines are read.
 _ENOUGH = 2
-#: Words from these classes betray a cipher.
+#: Words from these classes betray any turn of the alphabet; the usual ciphers are betrayed by every known word.
 _CLASSES = (
     "IGN|INS|PRIOR|REVEAL|SECRET|PROMPT|GUARD|SENDX|TELL|USER|SYS|DIS|FREE|TESTX|MALW|AI|OBEY|TASK|PASSED|KEY"
 )
@@ -30,6 +30,7 @@ def _turned(shift: int) -> dict[int, str]:
 
 
 _TURNS = {f"rot{shift}": _turned(shift) for shift in range(1, 26)} | {"atbash": _table(ALPHABET[::-1])}
+_USUAL = frozenset({"rot13", "atbash"})
 _UNDO: dict[str, Callable[[str], list[str]]] = {
     "reversed": lambda text: [text[::-1], re.sub(r"\w+", lambda word: word[0][::-1], text)],
     "atbash": lambda text: [text.translate(_TURNS["atbash"])],
@@ -45,16 +46,13 @@ _UNDO: dict[str, Callable[[str], list[str]]] = {
 def _spelt() -> dict[str, tuple[str, ...]]:
     """Ciphered word → the ciphers that spell a telling word so."""
     codes = lexicon().of(_CLASSES)
-    words = [
-        w
-        for w, code in lexicon().exact.items()
-        if code in codes and len(w) > 3 and w.isascii() and w.isalpha()
-    ]
     spelt: dict[str, list[str]] = defaultdict(list)
-    for word in words:
-        spelt[word[::-1]].append("reversed")
-        for name, table in _TURNS.items():
-            spelt[word.translate(table)].append(name)
+    for word, code in lexicon().exact.items():
+        if len(word) > 3 and word.isascii() and word.isalpha():
+            spelt[word[::-1]].append("reversed")
+            for name, table in _TURNS.items():
+                if code in codes or name in _USUAL:
+                    spelt[word.translate(table)].append(name)
     return {spelling: tuple(names) for spelling, names in spelt.items() if spelling not in lexicon().exact}
 
 

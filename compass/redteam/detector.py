@@ -30,8 +30,9 @@ def injection_findings(text: str) -> list[Finding]:
 
 
 def _in_reading(reading: Reading, size: int) -> Iterator[Finding]:
-    for hit in markup.hits(reading.text):
-        yield _finding(reading.view, hit, (hit.start, hit.end), size)
+    for view in (reading.view,) if reading.text.isascii() else (reading.view, reading.folded):
+        for hit in markup.hits(view.text):
+            yield _finding(view, hit, (hit.start, hit.end), size)
     for rule, first, last in _matches(lexicon.encode(reading.tokens)):
         span = (reading.spans[first][0], reading.spans[last - 1][1])
         yield _finding(reading.folded, rule, span, size)

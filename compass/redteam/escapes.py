@@ -10,7 +10,8 @@ from compass.redteam.piece import Piece, lines_around
 from compass.redteam.reading import Reading
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,24});")
-_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2}){1,}")
+_PERCENT_ONE = re.compile(r"%[0-9a-fA-F]{2}")
+_PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _BACKSLASH = re.compile(
     r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3]?[0-7]{2})"
     r"|([nrt]))|\bU\+([0-9a-fA-F]{4,6})[ ,;]?"
@@ -69,7 +70,7 @@ class _Kind(NamedTuple):
 #: ``needed``: one of these characters has to be there; ``enough``: so many places make a text worth a look.
 _KINDS = (
     _Kind("html-entities", "&", _ENTITY, 1, _entities),
-    _Kind("percent", "%", _PERCENT, 3, _percent),
+    _Kind("percent", "%", _PERCENT_ONE, 3, _percent),
     _Kind("backslash-escapes", "\\+", _BACKSLASH, 3, _backslash),
     _Kind("quoted-printable", "=", _QUOTED, 3, _quoted),
     _Kind("split-by-tags", "<", _SPLIT, 1, _untagged),

@@ -36,6 +36,9 @@ _INVISIBLE = frozenset(
 )  # fmt: skip
 
 
+_NAMED = re.compile(r"LATIN (?:SMALL|CAPITAL) LETTER ([A-Z])(?: WITH .+)?")
+
+
 def is_tag(char: str) -> bool:
     """Whether ``char`` is one of the invisible copies of ASCII in the Tags block."""
     return "\U000e0020" <= char <= "\U000e007f"
@@ -49,6 +52,12 @@ def _is_decoration(code: int) -> bool:
     return any(low <= code <= high for low, high in _DECORATION)
 
 
+def _undecorated(char: str) -> str:
+    """The letter under a stroke, hook or tail, by its Unicode name (ø, đ, ɓ do not decompose)."""
+    match = _NAMED.fullmatch(unicodedata.name(char, "")) if "\x80" <= char < "\uab70" else None
+    return match[1].lower() if match else char
+
+
 @lru_cache(maxsize=65536)
 def fold_char(char: str) -> str:
     """What ``char`` reads as: zero or more lower-case characters."""
@@ -59,7 +68,9 @@ def fold_char(char: str) -> str:
     if "\uac00" <= char <= "\ud7a3":
         return char
     parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", char).lower()).lower()
-    kept = "".join(_TABLE.get(ord(part), part) for part in parts if not _is_decoration(ord(part)))
+    kept = "".join(
+        _TABLE.get(ord(part)) or _undecorated(part) for part in parts if not _is_decoration(ord(part))
+    )
     return unicodedata.normalize("NFC", kept)
 
 

@@ -1,6 +1,7 @@
 """Words with something between their letters, and words with nothing between them."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -17,6 +18,8 @@ _LETTERS = re.compile(rf"(?<![^\W_]){_LETTER}(?:[^\w{SCRIPTS}]{{1,4}}{_LETTER}(?
 #: Cheap: without a match here no ASCII text has spaced-out letters.
 _MAYBE_SPACED = linear.compile(r"(?:\b[a-z0-9][^a-z0-9]{1,4}){5}\b[a-z0-9]\b")
 _SEPARATOR = re.compile(r"[^\w]|_")
+_CAMEL = re.compile(r"[A-Za-z]?[a-z0-9]*(?:[A-Z][a-z0-9]*){3,80}")
+_HUMP = re.compile(r"[A-Z][a-z]")
 _GAP = re.compile(r"\W+")
 
 #: Words that may stand between telling words in a run without gaps.
@@ -29,7 +32,7 @@ _LONGEST = 16
 #: Letters of one run that are cut into words; the rest of a longer run is not read.
 _SEGMENTED = 20_000
 #: Lengths between which a word without gaps is taken apart.
-_SOLID = (14, 160)
+_SOLID = (14, 400)
 
 
 class _Repair(NamedTuple):
@@ -66,13 +69,14 @@ def segment(run: str) -> list[str]:
                 break
         else:
             start += 1
-    return words if sum(map(len, words)) * 10 >= len(run) * 8 else []
+    return words if sum(map(len, words)) * 10 >= len(run) * 7 else []
 
 
 def pieces(reading: Reading) -> Iterator[Piece]:
     """Lines with spaced-out, chopped or glued words put right."""
     folded = reading.folded
     repairs = [*_spaced(folded.text), *_rejoined(reading)]
+    yield from _humps(reading.text)
     if not repairs:
         return
     chosen: list[_Repair] = []
@@ -89,6 +93,13 @@ def pieces(reading: Reading) -> Iterator[Piece]:
         yield Piece(left, right, line, layers)
 
 
+def _humps(text: str) -> Iterator[Piece]:
+    """Runs of words told apart by capitals only."""
+    for match in _CAMEL.finditer(text):
+        if len(_telling().findall(match[0].lower())) > 1:
+            yield Piece(*match.span(), _HUMP.sub(r" \g<0>", match[0]), ("joined",))
+
+
 def _repaired(text: str, start: int, end: int, repairs: list[_Repair]) -> tuple[str, tuple[str, ...]]:
     parts: list[str] = []
     cursor = start
@@ -103,9 +114,13 @@ def _spaced(text: str) -> Iterator[_Repair]:
         return
     for match in _LETTERS.finditer(text):
         gaps = _GAP.findall(match[0])
-        narrow = min(gaps, key=len)
+        usual = Counter(gaps).most_common(1)[0][0]
         letters = _GAP.split(match[0])
-        cuts = [0, *(at for at, gap in enumerate(gaps, start=1) if len(gap) > len(narrow)), len(letters)]
+        cuts = [
+            0,
+            *(at for at, gap in enumerate(gaps, start=1) if gap != usual and len(gap) >= len(usual)),
+            len(letters),
+        ]
         words = ("".join(letters[left:right]) for left, right in pairwise(cuts))
         plain = " ".join(" ".join(segment(word) if len(word) > 8 else ()) or word for word in words)
         yield _Repair(*match.span(), plain, "letter-spacing")

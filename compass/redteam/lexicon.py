@@ -45,7 +45,8 @@ _LEET = (
 )
 _LEET_TABLES = (str.maketrans(_LEET[0]), str.maketrans({**_LEET[0], **_LEET[1]}))
 
-_STRETCHED = re.compile(r"(.)\1\1+")
+_STRETCHED = re.compile(r"(.)\1\1")
+_REPEATED = re.compile(r"(.)\1+")
 
 #: Unknown words are remembered up to this many; then the memory starts afresh.
 _REMEMBERED = 200_000
@@ -94,6 +95,7 @@ class Lexicon(dict[str, str]):
         )
         self._longest = max(map(len, self.stems), default=0)
         self._stem_heads = {word[:2] for word in self.stems}
+        self._squeezed = {_REPEATED.sub(r"\1", word): word for word in self.exact if len(word) > 2}
         self._scrambles, self._near = _spellings(self.exact)
         self._shapes = {(word[0], word[-1], len(word)) for word in self._scrambles.values()}
         self._near_shapes = {
@@ -143,11 +145,10 @@ class Lexicon(dict[str, str]):
         if not word.isalpha():
             return self._unmasked(word)
         if _STRETCHED.search(word):
-            for kept in (r"\1\1", r"\1"):
-                plain = _STRETCHED.sub(kept, word)
-                if len(plain) > 3 and plain in self.exact:
-                    return self.exact[plain]
-        if len(word) < 6 or not word.isascii():
+            plain = self._squeezed.get(_REPEATED.sub(r"\1", word))
+            if plain:
+                return self.exact[plain]
+        if len(word) < 5 or not word.isascii():
             return ""
         shape = (word[0], word[-1], len(word))
         if shape in self._shapes:
@@ -161,8 +162,9 @@ class Lexicon(dict[str, str]):
             return ""
         for table in _LEET_TABLES:
             plain = word.translate(table)
-            if plain in self.exact:
-                return self.exact[plain]
+            code = self.exact.get(plain) or (self._stem(plain) if plain.isalpha() else "")
+            if code:
+                return code
         parts = re.split(r"[^\w]|_", word)
         return self.exact.get(parts[0], "") if len(parts) > 1 and len(parts[-1]) < 3 else ""
 
@@ -199,7 +201,7 @@ def _spellings(exact: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     scrambles: dict[str, str] = {}
     near: dict[str, str] = {}
     for word in exact:
-        if len(word) >= 6 and word.isascii() and word.isalpha():
+        if len(word) >= 5 and word.isascii() and word.isalpha():
             scrambles.setdefault(_scramble(word), word)
         if len(word) >= 8 and word.isascii() and word.isalpha():
             for index in range(1, len(word) - 1):
