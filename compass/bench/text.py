@@ -95,17 +95,17 @@ def cost(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"  overridden by {', '.join(prices['overridden'])}"
     if prices["savings_independent_of_profile"]:
         yield "  every tier has the same ratio of output to input price: savings do not depend on the profile"
-    yield f"  {'split':<12} {'routed':>9} {'oracle':>9} {'cheapest':>9}   savings against always the strongest"
+    yield f"  {'split':<12} {'routed':>9} {'oracle':>9} {'cheapest':>9}   savings against all-strongest"
     for name, part in report["splits"].items():
         saved = part["savings_percent"]
-        yield f"  {name:<12} {saved['routed']:>7.1f} % {saved['oracle']:>7.1f} % {saved['all_cheapest']:>7.1f} %"
+        policies = (saved["routed"], saved["oracle"], saved["all_cheapest"])
+        yield f"  {name:<12} " + " ".join(f"{policy:>7.1f} %" for policy in policies)
     yield "  the cheapest column shows why savings alone prove nothing: it is wrong about most tasks"
     yield f"  {'shift':>6} {'accuracy':>9} {'under':>7} {'over':>7} {'savings':>8}   the curve"
     for point in report["curve"]:
-        yield (
-            f"  {point['shift']:>+6.1f} {100 * point['accuracy']:>7.1f} % {100 * point['under_served']:>5.1f} % "
-            f"{100 * point['over_served']:>5.1f} % {point['savings_percent']:>6.1f} %"
-        )
+        shares = [100 * point[key] for key in ("accuracy", "under_served", "over_served")]
+        columns = " ".join(f"{share:>7.1f} %" for share in [*shares, point["savings_percent"]])
+        yield f"  {point['shift']:>+6.1f} {columns}"
 
 
 def tool(report: ToolReport) -> Iterator[str]:

@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,14 +94,13 @@ def _running(command: str) -> Iterator["_Process"]:
         )
     except OSError as error:
         raise ToolError(f"cannot start {words[0]}: {error.strerror}") from error
+    running = _Process(process)
     try:
-        yield _Process(process)
+        yield running
     finally:
         process.kill()
         process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                stream.close()
+        running.close()
 
 
 class _Process:
@@ -111,15 +110,20 @@ class _Process:
         self._process = process
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._limit = FIRST
-        threading.Thread(target=self._drain, daemon=True).start()
+        self._reader = threading.Thread(target=self._drain, daemon=True)
+        self._reader.start()
+
+    def close(self) -> None:
+        """Close both pipes of a process that has ended; what it never read is lost."""
+        self._reader.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
 
     def _drain(self) -> None:
-        stream = self._process.stdout
-        try:
-            for line in stream or ():
-                self._lines.put(line)
-        except ValueError:
-            pass  # closed while reading: the tool was stopped
+        for line in self._process.stdout or ():
+            self._lines.put(line)
         self._lines.put(None)
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any] | None:
