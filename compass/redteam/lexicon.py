@@ -37,6 +37,10 @@ _TAIL = r"(?:['@$|!._-][^\W_]+)*"
 _WORD = rf"{_ADDRESS}|[@$|]?[^\W_]+{_TAIL}"
 
 #: Files whose stem says what they are (``CLAUDE.md``, ``mcp.json``).
+_HOST = re.compile(
+    r"(?:[\w.-]+@)?[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|dev|app|xyz|ru|cn|me|ly|sh|co|info|biz|top|site|example|test"
+    r"|invalid|onion)|\d{1,3}(?:\.\d{1,3}){3}"
+)
 _FILE = re.compile(r"([^\W_]+)\.(?:md|mdc|json|txt|ya?ml|toml|env|sh|py)")
 
 _LEET = (
@@ -128,6 +132,8 @@ class Lexicon(dict[str, str]):
         file = _FILE.fullmatch(word)
         if file:
             return self[file[1]]
+        if _HOST.fullmatch(word):
+            return self.exact["domain.example"]
         return self._stem(word) or self._spelled(word) or (NUMBER if word.isdigit() else OTHER)
 
     def _stem(self, word: str) -> str:
