@@ -362,7 +362,8 @@ class Frame:
             machine.handlers["export"](replace(call, argv=["export", f"{name}={state.values.get(name)}"]))
             del raw
         call.stdin = self._input(node.redirects, call, expander, stdin)
-        output = machine.dispatch(call) if argv else ""
+        # ``$(< file)`` prints the file.
+        output = machine.dispatch(call) if argv else call.stdin if not node.assignments else ""
         return self._outputs(node.redirects, call, expander, output)
 
     def _assign(self, name: str, raw: str, state: State, expander: Expander) -> None:

@@ -62,7 +62,9 @@ def read(  # noqa: PLR0912
     at = 0
     first = True
     while at < len(words):
-        word = known(words[at])
+        # Origin marks in a value must survive; in an option's own name they mean nothing.
+        given = words[at]
+        word = known(given)
         at += 1
         if word == "--":
             if first:
@@ -70,8 +72,8 @@ def read(  # noqa: PLR0912
             found.operands += words[at:]
             return found
         if word.startswith("--") or (single and word.startswith("-") and len(word) > 2):
-            name, equals, value = word.lstrip("-").partition("=")
-            name = _complete(name, longs)
+            name, equals, value = given.lstrip("-").partition("=")
+            name = _complete(known(name), longs)
             if equals:
                 found.values.setdefault(name, []).append(value)
             elif name in with_value and at < len(words):
@@ -80,19 +82,17 @@ def read(  # noqa: PLR0912
             else:
                 found.flags.add(name)
         elif word.startswith("-") and len(word) > 1:
-            for index, letter in enumerate(word[1:], start=1):
+            for index, letter in enumerate(given):
                 if letter not in short:
                     found.flags.add(letter)
                     continue
-                attached = (
-                    words[at - 1][index + 1 :] if len(words[at - 1]) == len(word) else word[index + 1 :]
-                )
-                if attached:
-                    found.values.setdefault(letter, []).append(attached)
+                if given[index + 1 :]:
+                    found.values.setdefault(letter, []).append(given[index + 1 :])
                 elif at < len(words):
                     found.values.setdefault(letter, []).append(words[at])
                     at += 1
                 break
+            found.flags.discard("-")
         else:
             if first:
                 found.rest = at - 1

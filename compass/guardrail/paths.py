@@ -124,7 +124,7 @@ _SECRET_HOME = re.compile(
     r"\.gem/credentials$|\.terraform\.d/credentials.*|\.config/rclone/rclone\.conf$|\.s3cfg$|\.htpasswd$|"
     r"\.mozilla/.*(?:logins\.json|key4\.db|cookies\.sqlite)$|\.config/(?:google-chrome|chromium)/.*|"
     r"\.local/share/keyrings(?:$|/.+)|Library/Keychains(?:$|/.+)|\.electrum/.+|\.bitcoin/wallet\.dat$|\.age/.+|"
-    r"\.config/sops/.+|\.anthropic/.+|\.openai/.+|\.claude/\.credentials\.json$|\.codex/auth\.json$)"
+    r"\.config/sops/.+|\.(?:bash|zsh)_history$|\.anthropic/.+|\.openai/.+|\.claude/\.credentials\.json$|\.codex/auth\.json$)"
 )
 _SECRET_SYSTEM = re.compile(
     r"/etc/(?:shadow-?|gshadow-?|sudoers(?:\.d(?:/.+)?)?|master\.passwd|ssl/private(?:/.*)?|ssh/ssh_host_\w+_key|"

@@ -34,12 +34,15 @@ _TO_GLOB = str.maketrans({"*": STAR, "?": QUESTION, "[": BRACKET})
 
 #: Most words a brace expansion may make; longer ones stay as written.
 BRACES = 128
+#: Braces that turn out to be none, after which a word's further ones are taken as they stand.
+_FAILURES = 16
 #: Longest value kept; the rest of it is UNKNOWN.
 VALUE = 70_000
 
 Values = Mapping[str, str]
 Substitute = Callable[[str], str]
 
+_BLANKS = re.compile(r"[ \t\n]+")
 _PIECE = re.compile(r"[^\\'\"`$*?\[<>\ufdd0-\ufdd8]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!_-]")
 _BRACED = re.compile(r"(!?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(?:\[[^\]]*\])?", re.S)
@@ -95,7 +98,7 @@ def braces(raw: str) -> list[str]:
     if "{" not in raw:
         return [raw]
     pieces: list[list[str]] = [[""]]
-    total, at, start = 1, 0, 0
+    total, at, start, failures = 1, 0, 0, 0
     while at < len(raw):
         char = raw[at]
         if char == "\\":
@@ -104,7 +107,12 @@ def braces(raw: str) -> list[str]:
             at = closing(raw, at + 1, char) if char != "'" else (raw.find("'", at + 1) + 1 or len(raw))
         elif char == "$" and raw[at + 1 : at + 2] in ("{", "("):
             at = closing(raw, at + 2, raw[at + 1])
-        elif char == "{" and (options := _alternatives(raw, at)):
+        elif char == "{" and failures < _FAILURES:
+            options = _alternatives(raw, at)
+            if options is None:
+                failures += 1
+                at += 1
+                continue
             words, end = options
             total *= len(words)
             if total > BRACES or len(pieces) > BRACES:
@@ -186,6 +194,8 @@ class Expander:
         """The fields that ``raw`` becomes, with quotes removed and unquoted expansions split."""
         if _FREE.match(raw):
             return [raw]
+        if raw in ('"$@"', '"${@}"') and UNKNOWN not in (words := self.values.get("@", UNKNOWN)):
+            return words.split(" ") if words else []
         found: list[str] = []
         for word in braces(raw):
             value = self._word(word, split=True)
@@ -252,10 +262,12 @@ class Expander:
         value = "".join(out)
         return value if len(value) <= VALUE else value[:VALUE] + UNKNOWN + origins(value)
 
-    @staticmethod
-    def _split(value: str) -> str:
+    def _split(self, value: str) -> str:
         """Mark where an unquoted expansion splits and globs."""
-        return re.sub(r"[ \t\n]+", _SPLIT, value.translate(_TO_GLOB)) if value else value
+        separators = self.values.get("IFS", " \t\n")
+        if separators == " \t\n" or UNKNOWN in separators or not separators:
+            return _BLANKS.sub(_SPLIT, value.translate(_TO_GLOB))
+        return re.sub(f"[{re.escape(separators)}]+", _SPLIT, value.translate(_TO_GLOB))
 
     def _quoted(self, text: str) -> str:
         """The inside of double quotes, or a here-document."""

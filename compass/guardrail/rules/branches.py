@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import read
-from compass.guardrail.words import UNKNOWN, known, plain
+from compass.guardrail.words import SECRET, UNKNOWN, known, plain
 
 #: Branches that nobody rewrites, unless the caller names others.
 PROTECTED = ("main", "master", "release", "production", "prod", "develop", "staging", "release/*")
@@ -50,6 +50,8 @@ _PUSH_FLAGS = (
     "no-force",
     "no-force-with-lease",
 )
+#: git refuses longer names where they become file names.
+_LONGEST_REF = 255
 _AS_PATTERN = re.compile(r"[\ufdd4-\ufdd6*?\[]")
 
 
@@ -72,6 +74,8 @@ def _named(call: Call, ref: str) -> bool:
     name = _short(ref)
     if name in ("HEAD", "@", ""):
         return call.state.branch is not None and call.machine.protected(call.state.branch)
+    if len(name) > _LONGEST_REF:
+        return False
     if _AS_PATTERN.search(name):
         shown = plain(name)
         return any(
@@ -438,6 +442,8 @@ def _gh(call: Call) -> str:
         if re.search(r"branches/[\w./-]+/protection", joined) and "DELETE" in joined:
             call.report("force-push", "protection", "takes a branch's protection away")
     elif words[:2] == ["gist", "create"]:
+        if SECRET in call.stdin:
+            call.report("exfiltration", "publish", "publishes a secret")
         for word in call.args[2:]:
             if paths.secret(call.path(word)):
                 call.report("exfiltration", "publish", f"publishes the secret {plain(word)}")

@@ -14,7 +14,7 @@ from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import read
 from compass.guardrail.rules.erase import erase
-from compass.guardrail.words import REMOTE, SECRET, UNKNOWN, known, origins
+from compass.guardrail.words import QUESTION, REMOTE, SECRET, STAR, UNKNOWN, known, origins
 
 #: Longest program that is looked at; the rest of it is not.
 _LONGEST = 65_536
@@ -374,14 +374,16 @@ class _Python(ast.NodeVisitor):
                 self.call.write(self.text(node.func.value), UNKNOWN)
 
 
-_REMOTE_SHELL = re.compile(
-    r"(?is)(?:socket|TCPSocket|fsockopen|/inet/tcp).{0,600}(?:dup2|pty\.spawn|STDIN\s*,|reopen|exec\s*\(?|subprocess|"
-    r"proc_open|spawn|popen|system).{0,200}?(?:/bin/(?:ba|da|z|k)?sh|cmd\.exe|\bsh\s+-i|powershell)"
+_SOCKET = re.compile(r"(?i)\bsocket\b|TCPSocket|fsockopen|/inet/tcp|IO::Socket|net\.connect|net\.Socket")
+_HANDED_ON = re.compile(
+    r"(?i)dup2|pty\.spawn|STDIN\s*,|reopen|\bexec\b|subprocess|proc_open|spawn|popen|\bsystem\b|\.pipe\("
 )
+_SHELL_NAME = re.compile(r"(?i)/bin/(?:ba|da|z|k)?sh\b|cmd\.exe|\bsh\s+-i|powershell")
 
 
 def _remote_shell(call: Call, text: str) -> None:
-    if _REMOTE_SHELL.search(text[:8_000]):
+    """The three parts of a reverse shell in one program: a socket, a shell, and the one handed to the other."""
+    if _SOCKET.search(text) and _HANDED_ON.search(text) and _SHELL_NAME.search(text):
         call.report("download-run", "remote-shell", "hands a shell to the network")
 
 
@@ -406,15 +408,19 @@ _RUNS = re.compile(
     + _QUOTED
     + r"(\s*,\s*[^;\n)]{0,400})?"
 )
+_GLOB = str.maketrans({"*": STAR, "?": QUESTION})
 _BACKTICKS = re.compile(
-    r"`([^`\n]{1,2000})`|\bqx\s*[({/|!]([^)}/|!\n]{1,2000})|%x\s*[({\[]([^)}\]\n]{1,2000})"
+    r"`([^`\n]{1,2000})`|(?:\bqx|%x)\s*(?:\(([^)\n]{1,2000})|\{([^}\n]{1,2000})|\[([^\]\n]{1,2000})|"
+    r"/([^/\n]{1,2000})|\|([^|\n]{1,2000})|!([^!\n]{1,2000}))"
 )
 _TREES = re.compile(
     r"\b(?:rmtree|remove_tree|rm_rf|rm_r|rmSync|rmdirSync|rm|rimraf(?:Sync)?|removeSync|emptyDirSync|delete_tree|"
     r"remove_entry_secure|remove_dir|rmdir|removeRecursively|deleteDirectory|remove_all|RemoveAll|remove_dir_all|"
     r"Deno\.remove(?:Sync)?)\s*[(\[]*\s*\[?\s*" + _QUOTED
 )
-_UNLINKS = re.compile(r"\b(?:unlink|unlinkSync|remove|File\.delete|Remove)\s*\(?\s*" + _QUOTED)
+_UNLINKS = re.compile(
+    r"\b(?:unlink|unlinkSync|remove|File\.delete|Remove)\s*\(?\s*(?:glob\s*\(?\s*|<)?" + _QUOTED
+)
 _FORKS = re.compile(
     r"fork\s*(?:\(\s*\))?\s*(?:while|until)\b|(?:while|until|for)\s*\(?[^\n{]{0,40}(?:fork\b|\)\s*\{?\s*[^\n}]{0,60}\bfork\b)|"
     r"\bloop\s*(?:do|\{)[^\n]{0,40}\bfork\b|\bpcntl_fork\(\)\s*;\s*\}|while\s*\(?\s*(?:1|true|!0|:)\s*\)?\s*[;{:]?[^\n]{0,80}"
@@ -473,7 +479,8 @@ def _other(call: Call, text: str) -> None:
         call.shell(_strings(found), "code")
     for pattern, deep in ((_TREES, True), (_UNLINKS, False)):
         for found in _each(pattern, code):
-            erase(call, _home(_unquote(_strings(found))), recursive=deep, how="code")
+            path = _home(_unquote(_strings(found))).translate(_GLOB)
+            erase(call, path, recursive=deep, how="code")
     for found in _each(_WRITES, code):
         call.write(_home(_unquote(_strings(found))), UNKNOWN)
     if _FETCHED_EVAL.search(code):
@@ -618,6 +625,8 @@ def _awk(call: Call) -> str:
     operands = options.operands
     text = call.read(options.value("f", "file") or "") if options.has("f", "file") else (operands or [""])[0]
     files = operands if options.has("f", "file") else operands[1:]
+    if _BACKGROUND_LOOP.search(text):
+        call.report("fork-bomb", "loop", "starts processes in an endless loop without waiting")
     for found in _each(re.compile(r"\bsystem\s*\(\s*" + _QUOTED), text):
         call.shell(_unquote(_strings(found)), "awk system")
     for found in _each(re.compile(_QUOTED + r"\s*\|\s*getline|\|\s*" + _QUOTED), text):

@@ -202,7 +202,8 @@ def _badblocks(call: Call) -> str:
 
 def _copy_out(call: Call) -> str:
     """qemu-img convert, ddrescue, partclone and their like: the last operand is written."""
-    options = read(call.args, short="fOoSBTmslL", long=("output",), single=False)
+    letters = "fOoSBTmslL" if call.name == "qemu-img" else "oOsbiBm"
+    options = read(call.args, short=letters, long=("output",))
     words = options.operands
     if call.name == "qemu-img" and (not words or known(words[0]) not in ("convert", "create", "dd")):
         return UNKNOWN

@@ -371,6 +371,8 @@ def _cloud(*verbs: str) -> Handler:
     def rule(call: Call) -> str:
         words = call.args
         plainly = [known(word) for word in words]
+        if plainly[:2] == ["configure", "set"] and "secret" in " ".join(plainly[2:3]):
+            call.report("secret-write", "file", "writes a secret key into the cloud tool's credentials")
         if not any(verb in plainly for verb in verbs):
             return SECRET + UNKNOWN if "get-secret-value" in plainly else UNKNOWN
         operands = read(words).operands

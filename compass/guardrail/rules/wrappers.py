@@ -390,7 +390,7 @@ def _xargs(call: Call) -> str:
         for item in items[:8]:
             call.run([word.replace(marker, item) for word in command], "xargs", stdin="")
         return UNKNOWN
-    inner = [_unescaped(item) if not separators else item for item in items[:100]]
+    inner = [_unescaped(item) if not separators else item for item in items[:40]]
     return call.run([*command, *inner], "xargs", stdin="")
 
 

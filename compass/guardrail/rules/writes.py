@@ -13,6 +13,12 @@ _CAP = re.compile(
     r"(?:\w*(?:MAX|CAP|LIMIT|BUDGET|TURNS|TIMEOUT|QUOTA|DISABLE|BYPASS|SKIP|ALLOW|UNSAFE|GUARD|SANDBOX|"
     r"APPROVAL|POLICY|HOOK|NO_|OFF|YOLO|BRANCH|DEADLINE|CEILING)\w*)$"
 )
+#: Variables whose value some program runs.
+_COMMAND_VARIABLES = frozenset(
+    "PROMPT_COMMAND GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH_COMMAND GIT_EXTERNAL_DIFF PAGER MANPAGER EDITOR "
+    "VISUAL LESSOPEN BROWSER RSYNC_RSH".split()
+)
+_INTERPRETER = re.compile(r"/bin/(?:ba|da|z|k)?sh$|/bin/(?:python[\d.]*|perl|ruby|env|find|vim?)$")
 _HARMLESS_SSH = re.compile(r"/\.ssh/(?:known_hosts[\w.]*|[^/]*\.pub)$")
 
 
@@ -87,6 +93,11 @@ def _install(call: Call) -> str:
     options = read(call.args, short="mogtS", long=("mode", "owner", "group", "target-directory", "suffix"))
     if options.has("d", "directory"):
         return ""
+    mode = known(options.value("m", "mode") or "")
+    if (re.fullmatch(r"0?[2467]\d{3}", mode) or "s" in mode) and _INTERPRETER.search(
+        call.path(options.operands[0])
+    ):
+        call.report("permissions", "setuid", "installs a shell that runs as its owner for everybody")
     found = _copies(call, "mogtS", "mode owner group target-directory suffix")
     if found:
         sources, target, folder = found
@@ -211,7 +222,7 @@ def _export(call: Call) -> str:
         call.state.values[name.rstrip("+")] = value
         if _CAP.match(known(name)) and call.state.mounts is None:
             call.report("tampering", "cap", f"changes a cap or switch of the agent or harness: {known(name)}")
-        if name in ("PROMPT_COMMAND", "BASH_ENV", "ENV") and name == "PROMPT_COMMAND":
+        if name in _COMMAND_VARIABLES:
             call.shell(value, name)
         if (name in ("HISTFILE",) and value in ("/dev/null", "")) or (
             name in ("HISTSIZE", "HISTFILESIZE") and value == "0"
