@@ -136,7 +136,7 @@ _ENV_SAMPLE = re.compile(r"(?i)(?:example|sample|template|dist|default|defaults|
 _SECRET_NAME = re.compile(
     r"(?:^|/)(?:id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?|[\w.-]*(?:private|secret|signing)[\w-]*\.(?:key|pem|p12|pfx)|"
     r"server\.key|tls\.key|privkey\.pem|key\.pem|[\w.-]+\.(?:keystore|jks|kdbx|p12|pfx|ppk)|credentials\.json|"
-    r"service[-_]account[\w-]*\.json|client_secret[\w-]*\.json|secrets?\.(?:ya?ml|json|toml|env|txt|ini)|"
+    r"service[-_]account[\w-]*\.json|client_secret[\w-]*\.json|secrets?\.(?:ya?ml|json|toml|env)|"
     r"authorized_keys2?|wallet\.dat|\.git-credentials|\.netrc|\.pgpass|\.htpasswd|\.vault_pass(?:\.txt)?|"
     r"master\.key|credentials\.xml)$"
 )

@@ -52,6 +52,8 @@ _PUSH_FLAGS = (
 )
 #: git refuses longer names where they become file names.
 _LONGEST_REF = 255
+#: Folders of hooks that a repository keeps under version control.
+_TRACKED_HOOKS = re.compile(r"(?:\./)?(?:[\w-]+/)*\.?(?:git-?)?hooks/?|\.husky(?:/_)?/?")
 _AS_PATTERN = re.compile(r"[\ufdd4-\ufdd6*?\[]")
 
 
@@ -346,6 +348,8 @@ def _config(call: Call, args: list[str]) -> None:
         "core.pager",
         "core.editor",
     ):
+        if name == "core.hookspath" and len(words) > 1 and _TRACKED_HOOKS.fullmatch(words[1]):
+            return
         if name == "core.hookspath":
             call.report("tampering", "hooks", "turns the repository's hooks off or elsewhere")
         elif len(words) > 1:

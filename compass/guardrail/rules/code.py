@@ -63,6 +63,10 @@ _SENDS = re.compile(
 )
 
 
+_WALKS = re.compile(r"(?:^|\.)(?:walk|listdir|scandir|glob|iglob|rglob|iterdir)$")
+_DELETES = re.compile(r"attr='(?:remove|unlink|rmtree|rmdir)'|id='(?:remove|unlink|rmtree)'")
+
+
 class _Python(ast.NodeVisitor):
     """Walks a program once, with constants propagated through plain assignments."""
 
@@ -226,8 +230,19 @@ class _Python(ast.NodeVisitor):
                 self.names[item.optional_vars.id] = self.text(item.context_expr)
         self.generic_visit(node)
 
+    def _sweeps(self, node: ast.For) -> None:
+        """A loop over everything in a place, whose body deletes."""
+        walk = node.iter
+        if not isinstance(walk, ast.Call) or not _WALKS.search(self.dotted(walk.func)):
+            return
+        owner = walk.func.value if isinstance(walk.func, ast.Attribute) else None
+        root = self.text(walk.args[0]) if walk.args else self.text(owner)
+        if _DELETES.search("".join(ast.dump(statement)[:4_000] for statement in node.body[:20])):
+            erase(self.call, root.translate(_GLOB), recursive=True, how="python")
+
     def visit_For(self, node: ast.For) -> None:
         """Bind a loop's variable to the values listed, joined by being visited one by one."""
+        self._sweeps(node)
         if isinstance(node.target, ast.Name) and isinstance(node.iter, ast.List | ast.Tuple):
             for item in node.iter.elts[:8]:
                 self.names[node.target.id] = self.text(item)
@@ -382,7 +397,7 @@ _SHELL_NAME = re.compile(r"(?i)/bin/(?:ba|da|z|k)?sh\b|cmd\.exe|\bsh\s+-i|powers
 
 
 def _remote_shell(call: Call, text: str) -> None:
-    """The three parts of a reverse shell in one program: a socket, a shell, and the one handed to the other."""
+    """The three parts of a reverse shell in one program: a socket, a shell, and one handed to the other."""
     if _SOCKET.search(text) and _HANDED_ON.search(text) and _SHELL_NAME.search(text):
         call.report("download-run", "remote-shell", "hands a shell to the network")
 
@@ -421,13 +436,16 @@ _TREES = re.compile(
 _UNLINKS = re.compile(
     r"\b(?:unlink|unlinkSync|remove|File\.delete|Remove)\s*\(?\s*(?:glob\s*\(?\s*|<)?" + _QUOTED
 )
+_ENDLESS = (
+    r"(?:\b(?:while|until)\b\s*\(?\s*(?:1|true|!0|0|false|:)\s*\)?|\bfor\s*\(\s*;\s*;\s*\)|"
+    r"\bloop\b|\bforever\b)"
+)
 _FORKS = re.compile(
-    r"fork\s*(?:\(\s*\))?\s*(?:while|until)\b|(?:while|until|for)\s*\(?[^\n{]{0,40}(?:fork\b|\)\s*\{?\s*[^\n}]{0,60}\bfork\b)|"
-    r"\bloop\s*(?:do|\{)[^\n]{0,40}\bfork\b|\bpcntl_fork\(\)\s*;\s*\}|while\s*\(?\s*(?:1|true|!0|:)\s*\)?\s*[;{:]?[^\n]{0,80}"
-    r"\b(?:fork|pcntl_fork|spawn|os\.fork)\s*\(|\bforever\b[^\n]{0,40}fork|fork\s*;\s*redo|"
-    r"for\s*\(\s*;\s*;\s*\)[^\n]{0,60}\b(?:fork|spawn|exec)\b|"
+    r"\b(?:pcntl_)?fork\b\s*(?:\(\s*\))?\s*(?:while|until)\b|\b(?:while|until)\b\s*\(?\s*(?:pcntl_)?fork\b|"
+    + _ENDLESS
+    + r"[^\n]{0,80}\b(?:(?:pcntl_)?fork\b|os\.fork\b|spawn\w*\s*\()|\bfork\b\s*;\s*redo|"
     r"\bfunction\s+(\w+)[^\n]{0,40}\{[^\n]{0,80}(?:spawn|fork|exec)\w*\([^\n]{0,80}\1\(\)|"
-    r"spawn\w*\(\s*process\.(?:argv|execPath)[^\n]{0,200}(?:__filename|process\.argv)|fork\s*\(\s*__filename"
+    r"spawn\w*\(\s*process\.(?:argv|execPath)[^\n]{0,200}(?:__filename|process\.argv)|\bfork\s*\(\s*__filename"
 )
 _BACKGROUND_LOOP = re.compile(
     r"while\s*\(?\s*(?:1|true)\s*\)?[^\n]{0,40}(?:os\.execute|system|exec|popen)\s*\([^\n]{0,200}&\s*['\"]"

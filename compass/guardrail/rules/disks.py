@@ -26,7 +26,7 @@ def _mkfs(call: Call) -> str:
     options = read(
         call.args, short="tLbmOTEUCiIJGgMdNrcnsf" if call.name != "mkfs" else "t", long=("type", "label")
     )
-    if options.has("help") or (options.has("n", "N") and call.name in ("mke2fs", "mkfs.xfs")):
+    if options.has("help") or (options.has("n", "N") and re.match(r"mke2fs|mkfs\.(?:ext|xfs)", call.name)):
         return ""
     targets = [word for word in call.args if not word.startswith("-")]
     blocks = _devices(call, targets)

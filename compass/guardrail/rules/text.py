@@ -164,10 +164,7 @@ def _unpack(call: Call) -> str:
             return origins(source) + data.decode("latin-1")
         except (zlib.error, UnicodeEncodeError):
             pass
-    marks = origins(source)
-    return marks + (
-        UNKNOWN if marks else DECODED + UNKNOWN if not options.operands and not call.stdin else UNKNOWN
-    )
+    return (origins(source) or DECODED) + UNKNOWN
 
 
 def _rev(call: Call) -> str:

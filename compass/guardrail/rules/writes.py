@@ -15,8 +15,21 @@ _CAP = re.compile(
 )
 #: Variables whose value some program runs.
 _COMMAND_VARIABLES = frozenset(
-    "PROMPT_COMMAND GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_SSH_COMMAND GIT_EXTERNAL_DIFF PAGER MANPAGER EDITOR "
-    "VISUAL LESSOPEN BROWSER RSYNC_RSH".split()
+    {
+        "PROMPT_COMMAND",
+        "GIT_EDITOR",
+        "GIT_SEQUENCE_EDITOR",
+        "GIT_PAGER",
+        "GIT_SSH_COMMAND",
+        "GIT_EXTERNAL_DIFF",
+        "PAGER",
+        "MANPAGER",
+        "EDITOR",
+        "VISUAL",
+        "LESSOPEN",
+        "BROWSER",
+        "RSYNC_RSH",
+    }
 )
 _INTERPRETER = re.compile(r"/bin/(?:ba|da|z|k)?sh$|/bin/(?:python[\d.]*|perl|ruby|env|find|vim?)$")
 _HARMLESS_SSH = re.compile(r"/\.ssh/(?:known_hosts[\w.]*|[^/]*\.pub)$")
@@ -42,6 +55,8 @@ def judge(call: Call, path: str, content: str) -> None:
             call.report("exfiltration", "socket", f"sends a secret to {shown}")
         elif call.name in ("sh", "bash", "zsh", "dash", "ksh", "exec"):
             call.report("download-run", "remote-shell", f"hands a shell to {shown}")
+    elif "ssh" in call.via and path.endswith("/.ssh/authorized_keys"):
+        return  # how a public key is put on another host
     elif paths.secret(path) and not _HARMLESS_SSH.search(shown) and not _from_template(call):
         call.report("secret-write", "file", f"writes the secret file {shown}")
     elif configuration := paths.agent_configuration(path):
