@@ -1,8 +1,10 @@
 """The injection detector: readings of a text (``layers``) × rules over words (``rules``) and over markup."""
 
 from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple, Protocol
 
-from compass.redteam import lexicon, markup
+from compass.redteam import cues, lexicon, markup
 from compass.redteam.fold import View
 from compass.redteam.layers import readings
 from compass.redteam.reading import Reading
@@ -13,6 +15,30 @@ from compass.scoring import Finding
 PER_RULE = 5
 #: So many vetoed matches of one rule in one reading are taken for description; the next is reported.
 TOLERATED = 500
+
+
+class Named(Protocol):
+    """What every kind of hit says about itself."""
+
+    @property
+    def rule(self) -> str:
+        """The rule's id."""
+
+    @property
+    def family(self) -> str:
+        """Its family."""
+
+    @property
+    def why(self) -> str:
+        """What it means."""
+
+
+class Cue(NamedTuple):
+    """A hit of the cue model."""
+
+    rule: str
+    family: str
+    why: str
 
 
 def injection_findings(text: str) -> list[Finding]:
@@ -33,12 +59,22 @@ def _in_reading(reading: Reading, size: int) -> Iterator[Finding]:
     for view in (reading.view,) if reading.text.isascii() else (reading.view, reading.folded):
         for hit in markup.hits(view.text):
             yield _finding(view, hit, (hit.start, hit.end), size)
-    for rule, first, last in _matches(lexicon.encode(reading.tokens)):
-        span = (reading.spans[first][0], reading.spans[last - 1][1])
-        yield _finding(reading.folded, rule, span, size)
+    coded = lexicon.encode(reading.tokens)
+    covered: list[tuple[int, int]] = []
+    for rule, first, last in _matches(coded):
+        covered.append((first, last))
+        yield _at(reading, rule, first, last, size)
+    for judgement in islice(cues.judge(coded.decode()), PER_RULE):
+        if not any(first < judgement.last and judgement.first < last for first, last in covered):
+            cue = Cue("composite/cues", "composite", judgement.why)
+            yield _at(reading, cue, judgement.first, judgement.last, size)
 
 
-def _finding(view: View, rule: Rule | markup.Hit, span: tuple[int, int], size: int) -> Finding:
+def _at(reading: Reading, rule: Named, first: int, last: int, size: int) -> Finding:
+    return _finding(reading.folded, rule, (reading.spans[first][0], reading.spans[last - 1][1]), size)
+
+
+def _finding(view: View, rule: Named, span: tuple[int, int], size: int) -> Finding:
     start, end, layers = view.locate(*span)
     start = min(max(start, 0), max(size - 1, 0))
     return Finding(rule.rule, rule.family, start, max(min(end, size), start), rule.why, (*view.via, *layers))

@@ -18,7 +18,7 @@ _LETTERS = re.compile(rf"(?<![^\W_]){_LETTER}(?:[^\w{SCRIPTS}]{{1,4}}{_LETTER}(?
 #: Cheap: without a match here no ASCII text has spaced-out letters.
 _MAYBE_SPACED = linear.compile(r"(?:\b[a-z0-9][^a-z0-9]{1,4}){5}\b[a-z0-9]\b")
 _SEPARATOR = re.compile(r"[^\w]|_")
-_CAMEL = re.compile(r"[A-Za-z]?[a-z0-9]*(?:[A-Z][a-z0-9]*){3,80}")
+_CAMEL = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]?[a-z0-9]*(?:[A-Z][a-z0-9]*){3,80}")
 _HUMP = re.compile(r"[A-Z][a-z]")
 _GAP = re.compile(r"\W+")
 

@@ -132,7 +132,7 @@ class Lexicon(dict[str, str]):
         file = _FILE.fullmatch(word)
         if file:
             return self[file[1]]
-        if _HOST.fullmatch(word):
+        if "." in word and len(word) < 256 and _HOST.fullmatch(word):
             return self.exact["domain.example"]
         return self._stem(word) or self._spelled(word) or (NUMBER if word.isdigit() else OTHER)
 
