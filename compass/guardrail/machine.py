@@ -251,7 +251,11 @@ class Machine:
             output = Frame(self, call.span, call.via).node(body, inner, call.stdin)
             self._calls.pop()
             return output
-        handler = self.handlers.get(name) or self.handlers.get(name.lower())
+        handler = self.handlers.get(name)
+        if handler is None and name != name.lower():
+            # Some file systems and shells do not tell RM from rm.
+            handler = self.handlers.get(name.lower())
+            call = replace(call, argv=[name.lower(), *call.args]) if handler else call
         if handler is not None:
             return handler(call)
         return self.fallback(call)

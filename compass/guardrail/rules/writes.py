@@ -109,9 +109,8 @@ def _install(call: Call) -> str:
     if options.has("d", "directory"):
         return ""
     mode = known(options.value("m", "mode") or "")
-    if (re.fullmatch(r"0?[2467]\d{3}", mode) or "s" in mode) and _INTERPRETER.search(
-        call.path(options.operands[0])
-    ):
+    gives = bool(re.fullmatch(r"0?[2467]\d{3}", mode)) or "s" in mode
+    if gives and any(_INTERPRETER.search(call.path(word)) for word in options.operands[:1]):
         call.report("permissions", "setuid", "installs a shell that runs as its owner for everybody")
     found = _copies(call, "mogtS", "mode owner group target-directory suffix")
     if found:

