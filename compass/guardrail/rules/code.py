@@ -459,6 +459,13 @@ _WRITES = re.compile(
     + r"\s*,\s*['\"]?(?:[waWA+>]|r\+)"
     + r"|\bopen\s*\(?\s*(?:my\s+)?\$?\w+\s*,\s*['\"]\+?>{1,2}['\"]?\s*,?\s*['\"]?([^'\"\n)]{1,300})"
 )
+_MODES = re.compile(
+    r"\bchmod(?:Sync)?\s*\(?\s*(?:(0[oO]?[0-7]{3,4})\s*,\s*"
+    + _QUOTED
+    + r"|"
+    + _QUOTED
+    + r"\s*,\s*(0[oO]?[0-7]{3,4}))"
+)
 _READS = re.compile(
     r"\b(?:readFile(?:Sync)?|file_get_contents|File\.read|IO\.read|fopen|open|slurp|require|get-content|gc)\s*\(?\s*"
     + _QUOTED,
@@ -499,6 +506,9 @@ def _other(call: Call, text: str) -> None:
         for found in _each(pattern, code):
             path = _home(_unquote(_strings(found))).translate(_GLOB)
             erase(call, path, recursive=deep, how="code")
+    for found in _each(_MODES, code):
+        mode, path = found.group(1) or found.group(6), _strings(found, 2)
+        call.run(["chmod", mode.lower().replace("0o", "0"), _home(_unquote(path))])
     for found in _each(_WRITES, code):
         call.write(_home(_unquote(_strings(found))), UNKNOWN)
     if _FETCHED_EVAL.search(code):
@@ -600,6 +610,10 @@ def _interpreter(call: Call) -> str:
         return origins("".join(codes)) + UNKNOWN
     if language == "python" and options.has("m"):
         return UNKNOWN
+    if (language in ("ruby", "perl", "node") and options.has("c", "check")) or (
+        language == "php" and options.has("l")
+    ):
+        return UNKNOWN  # only the syntax is checked
     script = options.operands[0] if options.operands else "-"
     if REMOTE in script and not script.startswith("/dev/fd"):
         call.report("download-run", "remote-code", f"runs {language} text that was fetched over the network")

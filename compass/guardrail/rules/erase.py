@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler
@@ -233,22 +234,35 @@ _FIND_VALUES = {
     "-fls",
     "-fprint0",
 }
+_FIND_WRITES = ("-fprint", "-fprintf", "-fls", "-fprint0")
 _AGE = {"-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-newer", "-newermt", "-used"}
 _NAMES = {"-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname"}
 
 
-def _find(call: Call) -> str:
+@dataclass(slots=True)
+class _Search:
+    """A find command read: where it looks, its tests, the commands it runs, and whether it deletes."""
+
+    roots: list[str]
+    tests: dict[str, list[str]] = field(default_factory=dict)
+    actions: list[list[str]] = field(default_factory=list)
+    deletes: bool = False
+
+    @property
+    def removes(self) -> bool:
+        """Whether it takes anything away, by itself or by a command."""
+        return self.deletes or any(_removes(action) for action in self.actions)
+
+
+def _search(call: Call) -> _Search:
     words = call.args
     at = 0
     while at < len(words) and (words[at] in ("-H", "-L", "-P") or words[at].startswith(("-O", "-D"))):
         at += 2 if words[at] == "-D" else 1
-    roots: list[str] = []
+    start = at
     while at < len(words) and not words[at].startswith("-") and words[at] not in ("(", "!", ")", ","):
-        roots.append(words[at])
         at += 1
-    tests: dict[str, list[str]] = {}
-    actions: list[list[str]] = []
-    deletes = False
+    search = _Search(words[start:at] or ["."])
     while at < len(words):
         word = known(words[at])
         at += 1
@@ -256,26 +270,33 @@ def _find(call: Call) -> str:
             end = at
             while end < len(words) and known(words[end]) not in (";", "+"):
                 end += 1
-            actions.append(words[at:end])
+            search.actions.append(words[at:end])
             at = end + 1
         elif word == "-delete":
-            deletes = True
+            search.deletes = True
         elif word in ("!", "-not") and at + 1 < len(words):
             # What is *not* called something is nearly everything.
             at += 2
         elif word in _FIND_VALUES and at < len(words):
-            tests.setdefault(word, []).append(words[at])
-            if word in ("-fprint", "-fprintf", "-fls", "-fprint0"):
-                call.write(words[at], UNKNOWN)
+            search.tests.setdefault(word, []).append(words[at])
             at += 1
-    broad = [root for root in roots or ["."] if _broad(call, root, tests)]
-    if deletes:
-        for root in broad:
-            call.report("find-delete", "delete", f"find deletes what it meets in {plain(root)}")
-    reached = broad or [UNKNOWN]
-    for action in actions:
-        _find_action(call, action, reached, roots or ["."], tests)
-    return "\n".join(_found(roots or ["."], broad, tests)) + "\n"
+    return search
+
+
+def _find(call: Call) -> str:
+    search = _search(call)
+    roots, tests = search.roots, search.tests
+    for target in (value for name in _FIND_WRITES for value in tests.get(name, ())):
+        call.write(target, UNKNOWN)
+    broad = [root for root in roots if _broad(call, root, tests)]
+    for root in broad if search.deletes else ():
+        call.report("find-delete", "delete", f"find deletes what it meets in {plain(root)}")
+    for root in roots if search.removes else ():
+        if configuration := paths.agent_configuration(call.path(root), whole_folder=True):
+            call.report("tampering", "delete", f"deletes the agent's or harness's own {configuration}")
+    for action in search.actions:
+        _find_action(call, action, broad or [UNKNOWN], roots, tests)
+    return "\n".join(_found(roots, broad, tests)) + "\n"
 
 
 def _fd(call: Call) -> str:

@@ -350,6 +350,9 @@ def _archive(call: Call) -> str:
         if "f" in letters and operands:
             options.values.setdefault("f", []).append(operands[0])
             operands = operands[1:]
+    folder = options.value("C", "directory")
+    if folder is not None:
+        operands = [word if word.startswith("/") else f"{folder}/{word}" for word in operands]
     content = "".join(origins(call.read(word)) for word in operands)
     content += SECRET if any(paths.secret(call.path(word)) for word in operands) else ""
     if options.has("remove-files"):
