@@ -14,8 +14,8 @@ ROBUSTNESS_FLOOR = 0.8
 def evaluate() -> Report:
     """Text rows with label inject × transforms; family is the transform, split its group.
 
-    A transform that cannot carry a text (Morse and Cyrillic) has no case for it. ``extra`` gives robustness by
-    transform, by group, and by the payload's own family.
+    A transform that cannot carry a text (Morse and Cyrillic) has no case for it. ``extra`` gives robustness
+    by transform, by group, and by the payload's own family.
     """
     payloads = [case for case in cases() if case.inject and not case.case.startswith("programmatic")]
     results = []

@@ -9,8 +9,12 @@ PRECISION_FLOOR = 1.0
 RECALL_FLOOR = 0.9
 
 
+#: Rows that are scored and shown, but neither gated nor tuned on, so that their figures stay an estimate.
+SEALED = "sealed"
+
+
 def evaluate() -> Report:
-    """Every row, text and programmatic, through ``injection_findings``."""
+    """Every row through ``injection_findings``; the floors leave out the sealed split."""
     results = []
     languages = []
     for case in cases():
@@ -22,11 +26,11 @@ def evaluate() -> Report:
         )
         languages.append((case.case, case.language))
     spoken = dict(languages)
-    score = Score.of(results)
+    gated = Score.of(result for result in results if result.split != SEALED)
     return Report(
         "redteam",
         tuple(results),
-        (Gate("precision", PRECISION_FLOOR, score.precision), Gate("recall", RECALL_FLOOR, score.recall)),
+        (Gate("precision", PRECISION_FLOOR, gated.precision), Gate("recall", RECALL_FLOOR, gated.recall)),
         {
             "languages": {
                 k: v.to_json() for k, v in table(results, lambda result: spoken[result.case]).items()

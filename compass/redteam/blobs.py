@@ -29,14 +29,11 @@ _PUNCTUATION = frozenset("!#$%&()*+;<=>?@^_`{|}~'\",./:[]\\-")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _B32 = re.compile(r"(?:[A-Z2-7]+|[a-z2-7]+)={0,6}")
 _B58 = {c: i for i, c in enumerate("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")}
-_MORSE_LETTERS = dict(
-    zip(
-        ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
-        " .---- ..--- ...-- ....- ..... -.... --... ---.. ----. -----".split(),
-        "abcdefghijklmnopqrstuvwxyz1234567890",
-        strict=True,
-    )
+_MORSE_SIGNS = (
+    ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- "
+    "--.. .---- ..--- ...-- ....- ..... -.... --... ---.. ----. -----"
 )
+_MORSE_LETTERS = dict(zip(_MORSE_SIGNS.split(), "abcdefghijklmnopqrstuvwxyz1234567890", strict=True))
 _DASHES = str.maketrans("·−–_", ".---")
 
 #: What one compressed run may unfold to, in bytes.

@@ -1,10 +1,10 @@
-"""Letters turned, mirrored or reversed: found by the words of the lexicon as such a cipher would spell them."""
+"""Letters turned, mirrored or reversed: found by the words of the lexicon as such a cipher spells them."""
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from functools import cache
-from string import ascii_lowercase as ALPHABET
+from functools import cache, partial
+from string import ascii_lowercase
 
 from compass.redteam.lexicon import lexicon
 from compass.redteam.piece import Piece, lines_around
@@ -13,7 +13,7 @@ from compass.redteam.reading import Reading
 _ROT47_WORD = re.compile(r"[!-~]{4,24}")
 #: So many different words have to be spelt in one cipher before its lines are read.
 _ENOUGH = 2
-#: Words from these classes betray any turn of the alphabet; the usual ciphers are betrayed by every known word.
+#: Words from these classes betray any turn of the alphabet; every known word betrays the usual ciphers.
 _CLASSES = (
     "IGN|INS|PRIOR|REVEAL|SECRET|PROMPT|GUARD|SENDX|TELL|USER|SYS|DIS|FREE|TESTX|MALW|AI|OBEY|TASK|PASSED|KEY"
 )
@@ -21,24 +21,24 @@ _CLASSES = (
 _ROT47 = {33 + i: chr(33 + (i + 47) % 94) for i in range(94)}
 
 
+def _translated(table: dict[int, str], text: str) -> list[str]:
+    return [text.translate(table)]
+
+
 def _table(letters: str) -> dict[int, str]:
-    return {ord(plain): turned for plain, turned in zip(ALPHABET, letters, strict=True)}
+    return {ord(plain): turned for plain, turned in zip(ascii_lowercase, letters, strict=True)}
 
 
 def _turned(shift: int) -> dict[int, str]:
-    return _table(ALPHABET[shift:] + ALPHABET[:shift])
+    return _table(ascii_lowercase[shift:] + ascii_lowercase[:shift])
 
 
-_TURNS = {f"rot{shift}": _turned(shift) for shift in range(1, 26)} | {"atbash": _table(ALPHABET[::-1])}
+_TURNS = {f"rot{shift}": _turned(shift) for shift in range(1, 26)} | {"atbash": _table(ascii_lowercase[::-1])}
 _USUAL = frozenset({"rot13", "atbash"})
 _UNDO: dict[str, Callable[[str], list[str]]] = {
     "reversed": lambda text: [text[::-1], re.sub(r"\w+", lambda word: word[0][::-1], text)],
-    "atbash": lambda text: [text.translate(_TURNS["atbash"])],
-    "rot47": lambda text: [text.translate(_ROT47)],
-    **{
-        f"rot{shift}": (lambda back: lambda text: [text.translate(back)])(_turned(26 - shift))
-        for shift in range(1, 26)
-    },
+    "atbash": partial(_translated, _TURNS["atbash"]),
+    **{f"rot{shift}": partial(_translated, _turned(26 - shift)) for shift in range(1, 26)},
 }
 
 

@@ -1,9 +1,9 @@
-"""A second opinion beside the rules: how strongly the words of one or two sentences, together, sound like an order.
+"""A second opinion beside the rules: how much the words of one or two sentences together sound like an order.
 
 A linear model over word classes and over ordered pairs of classes within a few words (``ignore`` before
 ``your``, ``send`` before ``secret``). It reaches wording that no rule foresaw and is deliberately shy: the
 threshold was put where documentation stays silent. Weights: ``compass/data/redteam-cues.tsv``, fitted by
-``bench/redteam_fit.py`` on the base and second splits of the corpus and on documentation, never on the holdout.
+``bench/redteam_fit.py`` on the base and second splits of the corpus and on documentation.
 """
 
 from collections import Counter
@@ -38,8 +38,8 @@ def features(window: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for code in singles:
         counts.update(names[code])
-    for one, other in pairs:
-        counts.update(f"{a}>{b}" for a in names[one] for b in names[other])
+    for pair in pairs:
+        counts.update(f"{a}>{b}" for a in names[pair[0]] for b in names[pair[1]])
     return counts
 
 
@@ -92,7 +92,9 @@ class _Weights:
         self.of = {name: float(weight) for name, weight in rows}
         self.bias = self.of["(bias)"]
         self.threshold = self.of["(threshold)"]
-        self.singles = {code: sum(self.of.get(n, 0.0) for n in names) for code, names in class_names().items()}
+        self.singles = {
+            code: sum(self.of.get(n, 0.0) for n in names) for code, names in class_names().items()
+        }
         self.pairs: dict[str, float] = {}
 
     def pair(self, pair: str) -> float:

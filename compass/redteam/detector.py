@@ -148,7 +148,7 @@ def _defence(line: str, first: int, last: int) -> bool:
 
 
 def _mentioned(line: str, first: int, last: int) -> bool:
-    """The match stands inside quotation marks, in a sentence that reports speech and orders nothing itself."""
+    """The match stands in quotation marks, in a sentence that reports speech and orders nothing itself."""
     before, after = _left(line, first, 60), _right(line, last, 60)
     opened = before.count(lexicon.QUOTE) % 2
     if not opened or lexicon.QUOTE not in after or lexicon.QUOTE in line[first:last]:

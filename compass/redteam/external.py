@@ -12,8 +12,8 @@ _LABELS = {"inject": True, "safe": False, "1": True, "0": False, "true": True, "
 def evaluate(path: Path) -> Report:
     """Rows ``label <TAB> text`` (inject or safe, 1 or 0) through ``injection_findings``.
 
-    No floor applies: a foreign set says how far the rules reach, not whether they broke. Raises CorpusError for
-    a row of another shape and OSError when the file cannot be read.
+    No floor applies: a foreign set says how far the rules reach, not whether they broke. Raises CorpusError
+    for a row of another shape and OSError when the file cannot be read.
     """
     results = []
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):

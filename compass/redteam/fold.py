@@ -1,7 +1,7 @@
 """Character folding: one lower-case, accent-free, Latin-looking reading of a text, with the way back.
 
-Sources: Unicode UAX #15 (compatibility forms), UTS #39 (lookalikes; the table is our own selection, by eye, of
-letters that read as Latin), UAX #9 (direction controls). Folding is per character and therefore linear and
+Sources: Unicode UAX #15 (compatibility forms), UTS #39 (lookalikes; the table is our own selection, by eye,
+of letters that read as Latin), UAX #9 (direction controls). Folding is per character and therefore linear and
 idempotent; the lexicon is folded by the same table, so Russian or Greek words still match themselves.
 """
 

@@ -12,7 +12,7 @@ from compass.redteam.lexicon import OTHER, SCRIPTS, lexicon
 from compass.redteam.piece import Piece, lines_around
 from compass.redteam.reading import Reading
 
-#: Vowel signs of Indic scripts are no word characters to ``re``; those scripts have no spaced-out letters here.
+#: Vowel signs of Indic scripts are no word characters to ``re``; their letters are not searched for gaps.
 _LETTER = rf"[^\W_{SCRIPTS}]"
 _LETTERS = re.compile(rf"(?<![^\W_]){_LETTER}(?:[^\w{SCRIPTS}]{{1,4}}{_LETTER}(?![\w{SCRIPTS}])){{5,}}")
 #: Cheap: without a match here no ASCII text has spaced-out letters.
@@ -24,10 +24,10 @@ _GAP = re.compile(r"\W+")
 
 #: Words that may stand between telling words in a run without gaps.
 _FILLERS = (
-    "a an the and or to of in on at is be it this that these those with from for by as if you your i me my we our all"
-    " any now then please should will must do not no so up out are was were has have been can may just only here also"
-    " into about before after who what which when there their them they us new old same"
-).split()
+    "a an the and or to of in on at is be it this that these those with from for by as if you your i me my "
+    "we our all any now then please should will must do not no so up out are was were has have been can may "
+    "just only here also into about before after who what which when there their them they us new"
+)
 _LONGEST = 16
 #: Letters of one run that are cut into words; the rest of a longer run is not read.
 _SEGMENTED = 20_000
@@ -46,7 +46,7 @@ class _Repair(NamedTuple):
 def _vocabulary() -> frozenset[str]:
     return frozenset(
         word for word in lexicon().exact if word.isalpha() and word.isascii() and len(word) > 2
-    ) | frozenset(_FILLERS)
+    ) | frozenset(_FILLERS.split())
 
 
 @cache

@@ -1,9 +1,9 @@
 """Readings of a text: as it stands, with escapes undone, and with what its encodings, ciphers and gaps hide.
 
-Every layer turns a text into pieces (where they stood, what they read as, which layer read them). The pieces of
-one kind become one view, which is looked at once more in the same way, so that two nested layers are undone.
-Work is bounded: each kind of layer yields at most about as much text as it was given, and all views together
-at most ``BUDGET`` times the input, dropping the rest.
+Every layer turns a text into pieces (where they stood, what they read as, which layer read them). The pieces
+of one kind become one view, which is looked at once more in the same way, so that two nested layers are
+undone. Work is bounded: each kind of layer yields at most about as much text as it was given, and all views
+together at most ``BUDGET`` times the input, dropping the rest.
 
 Sources: RFC 4648 (base16/32/64), RFC 2045 (quoted-printable), RFC 3986 (percent), HTML 5 (entities), UAX #9.
 """
@@ -18,7 +18,7 @@ from compass.redteam.fold import View, raw
 from compass.redteam.piece import Piece
 from compass.redteam.reading import Reading
 
-#: All decoded views together hold at most this many times the input, and never less than ``SMALL`` characters.
+#: All decoded views together hold at most this many times the input, or ``SMALL`` characters if that is more.
 BUDGET = 3
 SMALL = 65_536
 #: How many nested layers are undone.

@@ -9,7 +9,6 @@ from collections import defaultdict
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from os.path import commonprefix
 
 from compass.redteam.fold import fold_char
 
@@ -171,8 +170,8 @@ class Lexicon(dict[str, str]):
             code = self.exact.get(plain) or (self._stem(plain) if plain.isalpha() else "")
             if code:
                 return code
-        parts = re.split(r"[^\w]|_", word)
-        return self.exact.get(parts[0], "") if len(parts) > 1 and len(parts[-1]) < 3 else ""
+        owner, mark, ending = word.partition("'")
+        return self.exact.get(owner, "") if mark and len(ending) < 3 else ""
 
     def _misspelled(self, word: str) -> str:
         """One letter dropped, doubled, added or replaced inside a word of eight letters or more."""
@@ -197,9 +196,15 @@ def _scramble(word: str) -> str:
     return word[0] + "".join(sorted(word[1:-1])) + word[-1]
 
 
+def _shared(one: str, other: str) -> int:
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+
+
 def _one_edit(one: str, other: str) -> bool:
-    head = len(commonprefix([one, other]))
-    tail = len(commonprefix([one[head:][::-1], other[head:][::-1]]))
+    head = _shared(one, other)
+    tail = _shared(one[head:][::-1], other[head:][::-1])
     return head + tail >= max(len(one), len(other)) - 1
 
 

@@ -16,7 +16,10 @@ class Hit(NamedTuple):
     end: int
 
 
-_LEAK = r"(?:secret|key|token|password|data|history|conversation|prompt|env|context|memory|content|chat|b64|encoded)"
+_LEAK = (
+    r"(?:secret|key|token|password|data|history|conversation|prompt|env|context|memory|content|chat|b64"
+    r"|encoded)"
+)
 
 _RULES: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -44,7 +47,8 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
         "turns",
         "role-tags",
         "forges turns of a conversation",
-        r"(?i)(?:^|[\n.>]|#{1,4})[ \t]*(?:human|user)[ \t]*:[^\n]{1,160}?[.!?>\s](?:#{1,4} ?)?(?:assistant|ai)[ \t]*:[ \t]*\S"
+        r"(?i)(?:^|[\n.>]|#{1,4})[ \t]*(?:human|user)[ \t]*:[^\n]{1,160}?[.!?>\s](?:#{1,4} ?)?"
+        r"(?:assistant|ai)[ \t]*:[ \t]*\S"
         r"|#{2,4} ?(?:assistant|system)[ \t]*:[^\n]{1,160}#{2,4} ?(?:user|human)[ \t]*:",
     ),
     (
@@ -66,8 +70,8 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
         "pipe-secrets",
         "exfiltration",
         "sends a secret file to a server",
-        r"(?i)curl[^\n|;]{0,120}(?:@|<|\$\(cat )\S{0,60}(?:\.env\b|id_rsa|id_ed25519|/etc/(?:passwd|shadow)|\.aws/|\.ssh/"
-        r"|\.netrc|\.npmrc|credentials)",
+        r"(?i)curl[^\n|;]{0,120}(?:@|<|\$\(cat )\S{0,60}(?:\.env\b|id_rsa|id_ed25519"
+        r"|/etc/(?:passwd|shadow)|\.aws/|\.ssh/|\.netrc|\.npmrc|credentials)",
     ),
     (
         "config-allows-all",

@@ -1,8 +1,8 @@
 """A small language for rules over word classes, compiled to RE2 (linear time, whatever the text).
 
 ``IGN _{0,3} PRIOR|YOUR _{0,2} INS`` reads: a word of class IGN, up to three words of any kind, a word that is
-PRIOR or YOUR, up to two more, a word of class INS. Items are separated by spaces; ``_`` is any token that does
-not end a sentence, ``~`` any token at all, ``^`` a sentence start and ``$`` a sentence end, ``!A|B`` a
+PRIOR or YOUR, up to two more, a word of class INS. Items are separated by spaces; ``_`` is any token that
+does not end a sentence, ``~`` any token at all, ``^`` a sentence start and ``$`` a sentence end, ``!A|B`` a
 token outside those classes (and no break), ``( x / y )`` a choice, ``@NAME`` a macro; ``?``, ``*``, ``+`` and
 ``{m,n}`` follow an item.
 """

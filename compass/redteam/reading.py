@@ -1,4 +1,4 @@
-"""A view prepared once for everything that looks at it: folded, cut into tokens, its different words known."""
+"""A view prepared once for all that looks at it: folded, cut into tokens, its different words known."""
 
 from dataclasses import dataclass
 from functools import cached_property

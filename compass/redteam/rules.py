@@ -25,7 +25,7 @@ VETOES = frozenset({"third", "negated", "scoped", "defence"})
 
 @dataclass(frozen=True)
 class Rule:
-    """One compiled rule; ``needed`` holds, for every word it cannot do without, the codes that would serve."""
+    """One compiled rule; ``needed`` holds, for each word it cannot do without, the codes that would serve."""
 
     rule: str
     family: str

@@ -1,4 +1,4 @@
-"""``compass redteam --scan DIR`` and ``compass scan FILE``: files read as text and searched for injections."""
+"""``compass redteam --scan DIR`` and ``compass scan FILE``: files read as text, searched for injections."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,9 +1,8 @@
 """Disguises for the robustness attack, in two groups.
 
-*Known* ones are what the normaliser was written to undo (the seed's five first). *Held out* ones are made by other
-means than its tables: by Unicode names, by library codecs, by shuffling; nobody wrote a line of the normaliser
-for one of these functions. A transform returns None for a text that it cannot carry (Morse has no Cyrillic).
-All are deterministic.
+*Known* ones are what the normaliser was written to undo (the seed's five first). *Held out* ones are made by
+other means than its tables: by Unicode names, by library codecs, by shuffling. A transform returns None for a
+text that it cannot carry (Morse has no Cyrillic). All are deterministic.
 """
 
 import base64
@@ -35,7 +34,7 @@ _LOOKALIKE = str.maketrans("aceiopsxyACEHIKMOPTX", "асеіорѕхуАСЕНІ
 
 
 def _dice(text: str) -> random.Random:
-    return random.Random(text)  # noqa: S311: a reproducible shuffle, nothing secret
+    return random.Random(text)  # noqa: S311
 
 
 def _ascii(text: str) -> bool:
