@@ -28,7 +28,7 @@ def condense(text: str) -> tuple[list[str], str | None]:
     kept: dict[str, None] = {}
     size = 0
     for line in _without_documents(text).split("\n"):
-        if line in kept:
+        if not line or line in kept:
             continue
         # Inside quotes or parentheses a separator separates nothing, so such lines stay whole.
         pieces = [line] if _QUOTES.search(line) else _SPLIT.split(line)
@@ -53,8 +53,9 @@ def _without_documents(text: str) -> str:
     out: list[str] = []
     lines = iter(text.split("\n"))
     for line in lines:
-        out.append(line)
-        found = _HEREDOC.search(line)
+        if line:
+            out.append(line)
+        found = _HEREDOC.search(line) if "<<" in line else None
         if not found or _SHELLS.search(line):
             continue
         delimiter = found.group(2)
