@@ -137,9 +137,9 @@ def test_any_unicode_is_judged_without_an_error(text: str) -> None:
 
 
 ANY_WORDS = r"""
-    -rf -c -e -i -o -O -d @x --all --force --delete -- - / ~ /etc . .. $X '$(ls)' "$@" {} ; | > < <<<a & x=1 -exec
-    -delete run push config set of=/dev/sda if=x main +main :main -u root 777 -R -x -s sh -X POST http://x s/a/b/e
-    'import%os;os.fork()' -I{} -0 -t -S 'rm' -m -v /:/h --env=a format destroy -n -f -C -h "" ? * [
+    -rf -c -e -i -o -O -d @x --all --force --delete -- - / ~ /etc . .. $X '$(ls)' "$@" {} ; | > < <<<a & x=1
+    -exec -delete run push config set of=/dev/sda if=x main +main :main -u root 777 -R -x -s sh -X POST http://x
+    s/a/b/e 'import%os;os.fork()' -I{} -0 -t -S 'rm' -m -v /:/h --env=a format destroy -n -f -C -h "" ? * [
 """
 WORDS = st.sampled_from(ANY_WORDS.split())
 
