@@ -23,7 +23,18 @@ from compass.guardrail.syntax import (
     parse,
 )
 from compass.guardrail.syntax import Sequence as Program
-from compass.guardrail.words import DECODED, REMOTE, SELF, UNKNOWN, Expander, Values, known, origins, plain
+from compass.guardrail.words import (
+    DECODED,
+    REMOTE,
+    SECRET,
+    SELF,
+    UNKNOWN,
+    Expander,
+    Values,
+    known,
+    origins,
+    plain,
+)
 from compass.scoring import Finding
 
 #: Texts inside texts (``sh -c "sh -c …"``) that are followed.
@@ -68,7 +79,7 @@ class Variables(dict[str, str]):
         if found is not None:
             return found
         if name.isupper() and any(part in name for part in _SECRET_VARIABLE):
-            return "\ufdd1" + UNKNOWN
+            return SECRET + UNKNOWN
         return UNKNOWN
 
 
@@ -362,9 +373,8 @@ class Frame:
         for name, raw in node.assignments:
             self._assign(name, raw, state, expander)
         call = self._call(argv or [""], state, stdin, where, " ".join(node.words))
-        for name, raw in node.assignments:
+        for name in (name.rstrip("+") for name, _ in node.assignments):
             machine.handlers["export"](replace(call, argv=["export", f"{name}={state.values.get(name)}"]))
-            del raw
         call.stdin = self._input(node.redirects, call, expander, stdin)
         # ``$(< file)`` prints the file.
         output = machine.dispatch(call) if argv else call.stdin if not node.assignments else ""

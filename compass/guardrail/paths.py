@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from compass.guardrail.words import BRACKET, QUESTION, SECRET, STAR, UNKNOWN, known, plain
+from compass.guardrail.words import BRACKET, QUESTION, SECRET, SELF, STAR, UNKNOWN, known, plain
 
 _TOP = [
     "bin",
@@ -115,7 +115,6 @@ _DEVICE = re.compile(
     r"drbd\d.*|rbd\d.*|cciss/.+|ada\d.*|da\d.*|ram\d+|mtd\w+|mem|kmem|port|nvram|block/.+|vg\w*/.+|fd\d+|"
     r"root|hd[a-z*?]+\d*|sg\d+)$"
 )
-_FILE_DESCRIPTOR = re.compile(r"/dev/fd/")
 _SECRET_HOME = re.compile(
     r"(?:\.ssh/(?!known_hosts|[^/]*\.pub$)[^/]+|\.ssh$|\.aws(?:$|/credentials|/config|/sso|/cli)|\.netrc$|_netrc$|"
     r"\.git-credentials$|\.config/git/credentials$|\.kube(?:$|/config)|\.docker/config\.json$|\.gnupg(?:$|/.+)|"
@@ -185,7 +184,7 @@ def normalise(path: str, cwd: str | None = None) -> str:
         path = path[7:]
     if re.match(r"[A-Za-z]:[\\/]|[A-Za-z]:$", path):
         path = "/" + path[2:].replace("\\", "/").lstrip("/")
-    path = path.replace("\ufdd7", "")
+    path = path.replace(SELF, "")
     if not path.startswith("/"):
         if cwd is None or path.startswith(UNKNOWN):
             return _collapse(path)

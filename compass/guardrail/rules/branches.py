@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import read
-from compass.guardrail.words import SECRET, UNKNOWN, known, plain
+from compass.guardrail.words import BRACKET, QUESTION, SECRET, STAR, UNKNOWN, known, plain
 
 #: Branches that nobody rewrites, unless the caller names others.
 PROTECTED = ("main", "master", "release", "production", "prod", "develop", "staging", "release/*")
@@ -54,7 +54,7 @@ _PUSH_FLAGS = (
 _LONGEST_REF = 255
 #: Folders of hooks that a repository keeps under version control.
 _TRACKED_HOOKS = re.compile(r"(?:\./)?(?:[\w-]+/)*\.?(?:git-?)?hooks/?|\.husky(?:/_)?/?")
-_AS_PATTERN = re.compile(r"[\ufdd4-\ufdd6*?\[]")
+_AS_PATTERN = re.compile(rf"[{STAR}{QUESTION}{BRACKET}*?\[]")
 
 
 def is_protected(branch: str, patterns: tuple[str, ...]) -> bool:

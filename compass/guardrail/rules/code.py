@@ -10,11 +10,10 @@ import re
 import warnings
 from collections.abc import Iterator
 
-from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import read
 from compass.guardrail.rules.erase import erase
-from compass.guardrail.words import QUESTION, REMOTE, SECRET, STAR, UNKNOWN, known, origins
+from compass.guardrail.words import DECODED, QUESTION, REMOTE, SECRET, STAR, UNKNOWN, known, origins
 
 #: Longest program that is looked at; the rest of it is not.
 _LONGEST = 65_536
@@ -25,7 +24,7 @@ def program(call: Call, text: str, language: str) -> None:
     if REMOTE in text and known(text).strip(" \n" + UNKNOWN) == "":
         call.report("download-run", "remote-code", f"feeds {language} text that was fetched over the network")
         return
-    if origins(text) and "\ufdd3" in text:
+    if origins(text) and DECODED in text:
         call.report("download-run", "decoded", f"feeds {language} a program that is decoded on the spot")
     text = known(text)[:_LONGEST]
     inner = Call(call.machine, call.state, call.argv, call.stdin, call.span, (*call.via, language), call.raw)
@@ -165,7 +164,7 @@ class _Python(ast.NodeVisitor):
         ):
             return chr(first.value)
         if name.endswith(("b64decode", "unhexlify", "fromhex", "decompress", "a85decode", "b32decode")):
-            return "\ufdd3" + origins(self.text(first, depth + 1)) + UNKNOWN
+            return DECODED + origins(self.text(first, depth + 1)) + UNKNOWN
         if name.endswith(".join") and isinstance(node.func, ast.Attribute):
             return (self.text(node.func.value, depth + 1)).join(
                 self.text(item, depth + 1)
@@ -334,7 +333,7 @@ class _Python(ast.NodeVisitor):
                 self.call.report(
                     "download-run", "remote-code", "runs Python that was fetched over the network"
                 )
-            elif "\ufdd3" in value:
+            elif DECODED in value:
                 self.call.report("download-run", "decoded", "runs Python that is decoded on the spot")
             elif UNKNOWN not in value and len(self.call.via) < 6:
                 program(self.call, value, "python")
@@ -737,5 +736,3 @@ HANDLERS: dict[str, Handler] = {
     "tcc": _compile,
     "g++": _compile,
 }
-
-__all__ = ["HANDLERS", "paths", "program"]

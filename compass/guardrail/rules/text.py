@@ -11,7 +11,7 @@ from collections.abc import Callable
 from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler, positional
 from compass.guardrail.options import read
-from compass.guardrail.words import DECODED, SECRET, UNKNOWN, known, origins, unescape
+from compass.guardrail.words import DECODED, REMOTE, SECRET, STAR, UNKNOWN, known, origins, unescape
 
 #: Longest text that is decoded or unpacked.
 _LONGEST = 65_536
@@ -72,7 +72,7 @@ def _cat(call: Call) -> str:
         [call.stdin if word == "-" else call.read(word) for word in operands] if operands else [call.stdin]
     )
     text = "".join(parts)
-    return text[::1] if call.name != "tac" else "\n".join(reversed(text.splitlines()))
+    return text if call.name != "tac" else "\n".join(reversed(text.splitlines()))
 
 
 def _decoding(decode: Callable[[bytes], bytes], flags: tuple[str, ...]) -> Handler:
@@ -135,7 +135,7 @@ def _openssl(call: Call) -> str:
     if words[:1] in (["s_client"], ["s_server"]):
         if SECRET in call.stdin:
             call.report("exfiltration", "network", "sends a secret over the network")
-        return "\ufdd2" + UNKNOWN
+        return REMOTE + UNKNOWN
     target = options.value("out")
     decoding = options.has("d") and words[:1] in (["enc"], ["base64"], ["aes-256-cbc"])
     output = (
@@ -299,7 +299,7 @@ def _list(call: Call) -> str:
     operands = read(call.args, short="ITw").operands
     return (
         "".join(
-            f"{word.rstrip('/')}/\ufdd4\n" if word.startswith(("/", "~")) else UNKNOWN for word in operands
+            f"{word.rstrip('/')}/{STAR}\n" if word.startswith(("/", "~")) else UNKNOWN for word in operands
         )
         or UNKNOWN
     )

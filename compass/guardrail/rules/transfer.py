@@ -409,10 +409,6 @@ def _publish(call: Call) -> str:
     return UNKNOWN
 
 
-def _module_server(call: Call) -> str:
-    return REMOTE + UNKNOWN if call.args else UNKNOWN
-
-
 def _powershell_fetch(call: Call) -> str:
     options = read(
         call.args, long=("OutFile", "outfile", "Uri", "uri", "Body", "InFile", "Method"), single=True

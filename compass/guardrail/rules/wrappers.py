@@ -9,7 +9,7 @@ from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler, State, positional
 from compass.guardrail.options import Options, read
 from compass.guardrail.rules.code import program
-from compass.guardrail.words import DECODED, REMOTE, UNKNOWN, known, plain
+from compass.guardrail.words import DECODED, REMOTE, SECRET, UNKNOWN, known, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _env(call: Call) -> str:
         return call.shell(text + " " + " ".join(map(_requote, options.operands)), "env -S")
     words = _assignments(call, options.operands)
     if not words:
-        return UNKNOWN if options.has("i", "ignore-environment") else "\ufdd1" + UNKNOWN
+        return UNKNOWN if options.has("i", "ignore-environment") else SECRET + UNKNOWN
     return call.run(words, "env")
 
 
@@ -413,7 +413,7 @@ def _ssh(call: Call) -> str:
     remote = call.machine.state(None)
     if words:
         call.shell(" ".join(words), "ssh", call.stdin, remote)
-    if "\ufdd1" in call.stdin or "\ufdd1" in " ".join(words):
+    if SECRET in call.stdin or SECRET in " ".join(words):
         call.report("exfiltration", "network", f"sends a secret to {plain(host)}")
     elif call.stdin and not words:
         call.shell(call.stdin, "ssh", "", remote)
@@ -488,8 +488,6 @@ def _docker(call: Call) -> str:
     inner = options.operands[1:]
     mounts = _mounts(call, options)
     state = State(type(call.state.values)(call.state.values), {}, {}, mounts=tuple(mounts))
-    for file in options.all("env-file"):
-        del file
     entry = options.value("entrypoint")
     argv = [entry, *inner] if entry else inner
     if not argv:

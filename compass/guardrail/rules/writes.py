@@ -128,7 +128,6 @@ def _link(call: Call) -> str:
         for source in sources:
             for landing in destination(call, source, target, folder):
                 call.write(landing, call.read(source))
-                # What is written through the link later lands on the source.
     return ""
 
 

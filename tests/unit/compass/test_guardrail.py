@@ -64,6 +64,7 @@ def test_protected_branches_are_configurable() -> None:
     "command",
     [
         "D=/; rm -rf $D",
+        "x=rm; x+=' -rf /'; $x",
         'f() { rm -rf "$1"; }; f /etc',
         'set -- /etc; rm -rf "$1"',
         "echo /usr | while read d; do rm -rf $d; done",
