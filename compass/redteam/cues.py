@@ -32,29 +32,33 @@ class Judgement(NamedTuple):
 
 
 def features(window: str) -> Counter[str]:
-    """Class and pair counts of a stretch of codes; each code and each pair of codes counts once."""
+    """Class and pair counts of a stretch of codes; each code, and each pair in a sentence, counts once."""
     names = class_names()
-    singles, pairs = _codes(window)
     counts: Counter[str] = Counter()
-    for code in singles:
+    for code in names.keys() & set(window):
         counts.update(names[code])
-    for pair in pairs:
-        counts.update(f"{a}>{b}" for a in names[pair[0]] for b in names[pair[1]])
+    for sentence in window.split(BREAK):
+        for pair in _pairs(sentence):
+            counts.update(f"{a}>{b}" for a in names[pair[0]] for b in names[pair[1]])
     return counts
 
 
 def windows(line: str) -> Iterator[tuple[int, int]]:
     """Token spans to judge: every sentence, and every two that follow each other; long ones in parts."""
-    previous: tuple[int, int] | None = None
+    previous = (0, 0)
+    for left, right in _parts(line):
+        yield left, right
+        if 0 < right - previous[0] <= LONGEST and previous[1] > previous[0]:
+            yield previous[0], right
+        previous = (left, right)
+
+
+def _parts(line: str) -> Iterator[tuple[int, int]]:
     start = 0
     for sentence in line.split(BREAK):
         end = start + len(sentence)
         for left in range(start, end, LONGEST):
-            right = min(end, left + LONGEST)
-            yield left, right
-            if previous and right - previous[0] <= LONGEST:
-                yield previous[0], right
-            previous = (left, right)
+            yield left, min(end, left + LONGEST)
         start = end + 1
 
 
@@ -69,18 +73,16 @@ def class_names() -> dict[str, tuple[str, ...]]:
     return {code: tuple(classes) for code, classes in names.items()}
 
 
-def _codes(window: str) -> tuple[set[str], set[str]]:
+def _pairs(sentence: str) -> set[str]:
     names = class_names()
-    kept = [(at, code) for at, code in enumerate(window) if code in names or code == BREAK]
+    kept = [(at, code) for at, code in enumerate(sentence) if code in names]
     pairs = set()
     for index, (at, code) in enumerate(kept):
-        if code == BREAK:
-            continue
         for later, other in kept[index + 1 : index + 1 + NEAR]:
-            if later - at > NEAR or other == BREAK:
+            if later - at > NEAR:
                 break
             pairs.add(code + other)
-    return {code for _, code in kept if code != BREAK}, pairs
+    return pairs
 
 
 class _Weights:
@@ -96,6 +98,14 @@ class _Weights:
             code: sum(self.of.get(n, 0.0) for n in names) for code, names in class_names().items()
         }
         self.pairs: dict[str, float] = {}
+        self.sentences: dict[str, float] = {}
+
+    def paired(self, sentence: str) -> float:
+        """The weight of all pairs in a sentence, remembered while one text is judged."""
+        weight = self.sentences.get(sentence)
+        if weight is None:
+            weight = self.sentences[sentence] = sum(map(self.pair, _pairs(sentence)))
+        return weight
 
     def pair(self, pair: str) -> float:
         """The weight of a pair of codes: that of all pairs of their classes."""
@@ -116,13 +126,14 @@ def _weights() -> _Weights:
 def score(window: str) -> float:
     """The model's log odds for a stretch of codes."""
     weights = _weights()
-    singles, pairs = _codes(window)
-    return weights.bias + sum(map(weights.singles.__getitem__, singles)) + sum(map(weights.pair, pairs))
+    singles = sum(map(weights.singles.__getitem__, weights.singles.keys() & set(window)))
+    return weights.bias + singles + sum(weights.paired(sentence) for sentence in window.split(BREAK))
 
 
 def judge(line: str) -> Iterator[Judgement]:
     """The stretches of ``line`` past the threshold, the strongest of overlapping ones, in order."""
     weights = _weights()
+    weights.sentences.clear()
     seen: dict[str, float] = {}
     best: Judgement | None = None
     for first, last in windows(line):

@@ -19,6 +19,8 @@ _LETTERS = re.compile(rf"(?<![^\W_]){_LETTER}(?:[^\w{SCRIPTS}]{{1,4}}{_LETTER}(?
 _MAYBE_SPACED = linear.compile(r"(?:\b[a-z0-9][^a-z0-9]{1,4}){5}\b[a-z0-9]\b")
 _SEPARATOR = re.compile(r"[^\w]|_")
 _CAMEL = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]?[a-z0-9]*(?:[A-Z][a-z0-9]*){3,80}")
+#: Cheap: three capitals inside one word.
+_MAYBE_CAMEL = linear.compile(r"[a-z0-9][A-Z][a-z0-9]+[A-Z][a-z0-9]+[A-Z]")
 _HUMP = re.compile(r"[A-Z][a-z]")
 _GAP = re.compile(r"\W+")
 
@@ -95,7 +97,7 @@ def pieces(reading: Reading) -> Iterator[Piece]:
 
 def _humps(text: str) -> Iterator[Piece]:
     """Runs of words told apart by capitals only."""
-    for match in _CAMEL.finditer(text):
+    for match in _CAMEL.finditer(text) if _MAYBE_CAMEL.search(text) else ():
         if len(_telling().findall(match[0].lower())) > 1:
             yield Piece(*match.span(), _HUMP.sub(r" \g<0>", match[0]), ("joined",))
 
