@@ -136,6 +136,13 @@ def _base58(run: str) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 
+def _base85(run: str) -> bytes:
+    # The library decodes letter by letter in Python; a short look first keeps long runs of punctuation cheap.
+    if readable(base64.b85decode(run[:40])) is None:
+        raise ValueError("not base85 text")
+    return base64.b85decode(run)
+
+
 def _ascii85(run: str) -> bytes:
     return base64.a85decode(run.removeprefix("<~").removesuffix("~>"))
 
@@ -163,4 +170,4 @@ def _morse(run: str) -> str:
 
 
 _ALPHABETS = (("hex", _hex), ("base32", _base32), ("base64", _base64), ("base58", _base58))
-_RADIX85 = (("base85", base64.b85decode), ("ascii85", _ascii85))
+_RADIX85 = (("base85", _base85), ("ascii85", _ascii85))
