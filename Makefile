@@ -40,8 +40,9 @@ endif
 rescore: images ## Grade stored evidence again: RESULTS=results/2026-01-31
 	@$(COPPERBENCH) rescore '$(or $(RESULTS),results)' --jobs $(JOBS)
 
-doctor: environment ## Tell what is there and what is missing
+doctor: environment ## Tell what is there and what is missing; run compass's whole gate
 	@$(COPPERBENCH) doctor
+	@.venv/bin/compass doctor
 
 validate: environment ## Check tasks, suites and fixtures
 	@$(COPPERBENCH) validate

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from grader.conduct import diagnose
 from grader.diff import printable
 from grader.evidence import Bundle
 from grader.kicad.errors import Unjudgeable
@@ -114,6 +116,7 @@ def _diagnostics(bundle: Bundle, transcript: Transcript, tampering: Sequence[str
     facts = bundle.facts
     yield from (f"tampering: {text}" for text in tampering[:LISTED])
     yield from transcript.notes[:LISTED]
+    yield from islice(diagnose(transcript), LISTED)
     if facts.oom_killed:
         yield "the engine saw a process run out of memory"
     if facts.volume_full:

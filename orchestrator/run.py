@@ -23,6 +23,7 @@ from orchestrator.project import LoadedTask, Project
 from orchestrator.records import Records
 from orchestrator.sandbox import AGENT_LIMITS, Ended, Sandbox, SandboxSpec, VolumeSize
 from orchestrator.store import EvidenceWriter
+from orchestrator.vet import vet_agent
 from orchestrator.workspace import Baseline, Baselines, load_pristine
 from schema import SCHEMA_VERSION
 from schema.agent import Agent, Provider
@@ -89,6 +90,7 @@ class Runner:
     def prepare(self, run: RunId, loaded: LoadedTask, inputs: Callable[[], bytes | None]) -> Job:
         """Read and verify all that a run depends on; prepare its baseline if it is not cached."""
         agent = self.project.agent(run.agent)
+        vet_agent(agent)
         pristine = load_pristine(self.project, loaded)
         baseline = self.baselines.get(loaded, pristine)
         return Job(

@@ -12,6 +12,7 @@ from orchestrator.fixtures import artifact_options, check
 from orchestrator.grading import IMAGE, LIMITS
 from orchestrator.project import LoadedTask, Project, read_tree
 from orchestrator.sandbox import INPUT, WORKSPACE, Sandbox, SandboxSpec, pack
+from orchestrator.vet import planted_orders
 from orchestrator.workspace import Baselines, load_pristine
 from schema.errors import CopperbenchError
 from schema.hashing import MANIFEST_PARTS, sha256
@@ -28,6 +29,8 @@ def static_faults(project: Project, names: list[str]) -> list[str]:
     faults += _suite_faults(project)
     for name in project.fixture_ids():
         faults += check(project, name)
+    if not faults:
+        faults += planted_orders(project, names)
     return faults
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-import re2  # type: ignore[import-untyped]
+import re2
 
 
 class Match(Protocol):

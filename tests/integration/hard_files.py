@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,6 +21,7 @@ from orchestrator.grading import GraderPool
 from orchestrator.project import read_tree
 from schema.assertions import ASSERTION_LIST
 from schema.fixture import Artifacts, BaselineReport, Fixture
+from schema.hashing import sha256
 from schema.jsonfile import read_model
 from schema.run import RunFacts
 from schema.verdict import AssertionOutcome, Verdict
@@ -128,7 +130,7 @@ class Bench:
     def __init__(self, graders: GraderPool, folder: Path) -> None:
         self._graders = graders
         self._folder = folder
-        self._measured: dict[bytes, tuple[BaselineReport, BaselineReport]] = {}
+        self._measured: dict[tuple[str, str], BaselineReport] = {}
 
     def grade(
         self,
@@ -141,7 +143,9 @@ class Bench:
         """Grade a run that left the project at ``at`` with the changes ``end``."""
         begun = at or ours()
         items = list(asked)
-        erc, drc = self._baseline(begun) if any("_no_new" in item["type"] for item in items) else (None, None)
+        kinds = {item["type"].partition("_")[0] for item in items if "_no_new" in item["type"]}
+        recorded = {kind: self._baseline(begun, kind) for kind in kinds}
+        none = BaselineReport(kicad={})
         bundle = Bundle(
             task=support.task(**fields),
             assertions=tuple(
@@ -154,8 +158,8 @@ class Bench:
             ),
             agent=support.AGENT,
             fixture=support.FIXTURE.model_copy(update={"artifacts": begun.artifacts}),
-            erc_baseline=erc or BaselineReport(kicad={}),
-            drc_baseline=drc or BaselineReport(kicad={}),
+            erc_baseline=recorded.get("erc", none),
+            drc_baseline=recorded.get("drc", none),
             facts=facts or support.facts(),
             pristine=begun.tree,
             baseline=begun.tree,
@@ -163,15 +167,15 @@ class Bench:
         )
         return Judged(self._graders.grade(bundle).verdict)
 
-    def _baseline(self, begun: Start) -> tuple[BaselineReport, BaselineReport]:
-        if begun.erc is not None and begun.drc is not None:
-            return begun.erc, begun.drc
-        key = repr(sorted(begun.tree.items())).encode()
+    def _baseline(self, begun: Start, kind: str) -> BaselineReport:
+        if (given := begun.erc if kind == "erc" else begun.drc) is not None:
+            return given
+        key = kind, sha256(repr(sorted(begun.tree.items())).encode())
         if key not in self._measured:
-            self._measured[key] = self._measure(begun)
+            self._measured[key] = self._measure(begun, kind)
         return self._measured[key]
 
-    def _measure(self, begun: Start) -> tuple[BaselineReport, BaselineReport]:
+    def _measure(self, begun: Start, kind: str) -> BaselineReport:
         """What ``copperbench fixtures measure`` would record for this project."""
         root = self._folder / f"start {len(self._measured)}"
         for path, entry in begun.tree.items():
@@ -182,15 +186,11 @@ class Bench:
         names = ["--schematic", artifacts.schematic, "--project", str(artifacts.project)]
         names += ["--board", artifacts.board] if artifacts.board else []
         options = ["--rm", "--network", "none", "-v", f"{root}:/start:ro", "--entrypoint", "python3", IMAGE]
-        command = ["docker", "run", *options, "-m", "grader.kicad", "measure", "/start", *names]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        command = ["docker", "run", *options, "-m", "grader.kicad", kind, "/start", *names]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         answer = json.loads(done.stdout)
-        major = answer["kicad"].split(".")[0]
-        erc, drc = (
-            BaselineReport.model_validate({"kicad": {major: answer[kind]}}) for kind in ("erc", "drc")
-        )
-        return erc, drc
+        return BaselineReport.model_validate({"kicad": {answer["kicad"].split(".")[0]: answer["violations"]}})
 
 
 def judged(outcome: AssertionOutcome, passes: bool, reason: str) -> None:
@@ -202,3 +202,37 @@ def judged(outcome: AssertionOutcome, passes: bool, reason: str) -> None:
 def asserts(kind: str, /, **args: Any) -> Said:
     """An assertion of a type with its arguments."""
     return {"type": kind, "args": args}
+
+
+def demo(name: str) -> Start:
+    """A demo project of KiCad's, from Debian's package; downloaded once into ``.cache``, never committed.
+
+    Raises:
+        OSError: it cannot be had.
+    """
+    folder = ROOT / ".cache" / "demos"
+    archive = folder / f"{name}.tar"
+    if not archive.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        script = (
+            "cd /tmp && apt-get update -qq >&2 && apt-get download -qq kicad-demos >&2 &&"
+            " dpkg-deb -x kicad-demos_*.deb /tmp/x >&2 && tar -c -C /tmp/x/usr/share/kicad/demos " + name
+        )
+        base = "copperbench/base:trixie"
+        command = ["docker", "run", "--rm", "--network", "host", base, "sh", "-c", script]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=600)
+        if done.returncode:
+            raise OSError(f"kicad-demos cannot be downloaded: {done.stderr.decode()[-200:]}")
+        new = archive.with_suffix(".new")
+        new.write_bytes(done.stdout)
+        new.replace(archive)
+    with tarfile.open(archive) as tar:
+        tree = {
+            member.name.partition("/")[2]: Entry(file.read())
+            for member in tar
+            if member.isfile() and (file := tar.extractfile(member)) is not None
+        }
+    return Start(
+        tree,
+        Artifacts(schematic=f"{name}.kicad_sch", board=f"{name}.kicad_pcb", project=f"{name}.kicad_pro"),
+    )

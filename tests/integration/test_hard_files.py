@@ -28,6 +28,7 @@ from tests.integration.hard_files import (
     Start,
     asserts,
     changed,
+    demo,
     fixture,
     judged,
     ours,
@@ -1397,6 +1398,34 @@ def test_vocabulary_a_part_taken_from_a_real_board_is_seen(bench: Bench, real: S
     board, schematic = bench.grade(asked, end, real).verdict.assertions
     assert not board.passed, board
     assert schematic.passed, schematic
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_vocabulary_a_board_of_70_megabytes_is_graded(bench: Bench, request: pytest.FixtureRequest) -> None:
+    """A naive grader recurses, needs a gigabyte to read it, or gives up at its own time limit."""
+    if "slow" not in request.config.getoption("markexpr"):
+        pytest.skip("takes minutes: pytest -m slow")
+    try:
+        wren = demo("vme-wren")
+    except OSError as error:
+        pytest.skip(str(error))
+    path = str(wren.artifacts.board)
+    data = wren.tree[path].data
+    assert len(data) > 60_000_000
+    edited = data.replace(b"(generator_version", b" (generator_version", 1)
+    asked = [
+        asserts("drc_no_new_violations"),
+        asserts("erc_no_new_violations"),
+        asserts("diff_ratio_max", path=path, ratio=0.0001),
+        asserts("no_secret"),
+        touched("*.kicad_pcb"),
+    ]
+    for outcome in bench.grade(asked, {path: edited}, wren).verdict.assertions:
+        # A type may be at kicad-cli's stop here: then the edit cannot be judged, and that is said.
+        assert outcome.passed or "stopped counting" in outcome.reason, outcome
+    cut = bench.grade([asserts("drc_no_new_violations")], {path: data[:-1000]}, wren).only
+    judged(cut, False, path)
 
 
 def test_a_case_starts_from_what_it_says() -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -207,16 +206,10 @@ def test_markup_soup_is_answered(text: str) -> None:
         "to ignore previous rules. ",
     ],
 )
-def test_time_grows_no_faster_than_the_text(unit: str) -> None:
-    def seconds(size: int) -> float:
-        text = (unit * (size // len(unit) + 1))[:size]
-        start = time.perf_counter()
-        injection_findings(text)
-        return time.perf_counter() - start
-
-    injection_findings(unit)
-    small = max(min(seconds(20_000) for _ in range(3)), 1e-3)
-    assert seconds(200_000) < 60 * small
+@pytest.mark.timeout(60)
+def test_hostile_repeats_do_not_hang(unit: str) -> None:
+    """A quadratic layer takes minutes for this much text."""
+    injection_findings((unit * (200_000 // len(unit) + 1))[:200_000])
 
 
 def _noop(text: str) -> str:
