@@ -8,7 +8,7 @@ COPPERBENCH := .venv/bin/copperbench
 PYTEST := .venv/bin/python -m pytest
 
 .PHONY: help environment setup engine-stop images fixtures bench rescore doctor validate check unit \
-	integration test format schemas clean
+	integration test kicad10 slow prove-image figures format schemas clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,16 @@ integration: images fixtures ## Tests with a real engine, real kicad-cli and rea
 	@$(PYTEST) tests/integration
 
 test: check unit integration ## Everything CI runs
+
+slow: images fixtures ## Integration tests that take minutes each, such as a 70 MB board
+	@$(PYTEST) tests/integration -m slow
+
+prove-image: images ## Compare the stripped KiCad image with a full install, on COPPERBENCH_FIXTURE_MIRROR's boards
+	@.venv/bin/python -m tests.integration.prove_kicad "$$COPPERBENCH_FIXTURE_MIRROR"
+
+figures: images fixtures ## Measure overhead, grading and rescoring; prints ratios
+	@.venv/bin/python bench/overhead.py
+	@.venv/bin/python bench/rescore.py
 
 format: environment ## Format and mend what can be mended
 	@.venv/bin/ruff format --quiet .

@@ -7,6 +7,7 @@ that a program gone wrong in one record's jail cannot write what another record 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -146,6 +147,8 @@ def _be_child(frame: bytes, version: str, stream: socket.socket, scratch: Path) 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         tempfile.tempdir = str(scratch)
+        # One record's garbage goes with the process; looking for it copies the parent's pages.
+        gc.disable()
         confine(readable=map(Path, READABLE), writable=(scratch, *map(Path, DEVICES)))
         cli = KicadCli(cache=_ParentsCache(stream), scratch=scratch, version=version)
         verdict = grade(wire.decode(frame), cli)

@@ -111,6 +111,9 @@ def _on(claim: str, actual: str, netlist: Netlist) -> bool:
 
 
 def fold_value(text: str) -> str:
-    """A component value as it is compared: NFKC, no spaces, no case, Ω as ohm and µ as u."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(folded.split()).replace("ω", "ohm").replace("μ", "u")
+    """A component value as it is compared: NFKC, no spaces, no case, Ω as ohm and µ as u.
+
+    KiCad's ``~`` for an empty value is empty; KiCad 10 writes it for a blank one too, which 9 keeps.
+    """
+    folded = "".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return "" if folded == "~" else folded.replace("ω", "ohm").replace("μ", "u")

@@ -16,7 +16,7 @@ from grader.git import CLEAN_ENVIRONMENT
 from grader.jail import deny_network, landlock_abi
 from grader.kicad.cache import FolderCache
 from grader.kicad.cli import KicadCli
-from grader.warm import warm
+from grader.warm import Fixtures, warm
 
 _PR_SET_CHILD_SUBREAPER = 36
 """From linux/prctl.h."""
@@ -40,7 +40,9 @@ def serve(source: IO[bytes], sink: IO[bytes], cache: Path) -> None:
     version = KicadCli().version
     sink.write(wire.encode_answer(describe(version)))
     sink.flush()
+    fixtures = Fixtures()
     while frame := wire.read_frame(source.read):
+        fixtures.read(frame)
         try:
             verdict, seconds = grade_jailed(frame, version, results)
             answer: dict[str, Any] = {"verdict": verdict.to_json(), "kicadSeconds": seconds}

@@ -6,7 +6,8 @@ the second. Each blob is sent once however many trees hold it.
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from itertools import accumulate
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -67,6 +68,21 @@ def decode(frame: bytes) -> Bundle:
             for path, kind, mode, blob in header[name]
         }
     return Bundle(assertions=tuple(ASSERTION_LIST.validate_python(header["assertions"])), **parts)
+
+
+def decode_pristine(frame: bytes, known: Container[str]) -> tuple[Fixture, Tree] | None:
+    """Of one frame only the fixture and its tree; None when its pinned tree hash is ``known``."""
+    head, _ = LENGTHS.unpack_from(frame)
+    at = LENGTHS.size + head
+    header = json.loads(frame[LENGTHS.size : at])
+    if header["fixture"]["sha256"] in known:
+        return None
+    spans = list(accumulate(header["blobs"], initial=at))
+    tree = {
+        decode_path(path): Entry(data=frame[spans[blob] : spans[blob + 1]], mode=mode, kind=kind)
+        for path, kind, mode, blob in header["pristine"]
+    }
+    return _MODELS["fixture"].validate_python(header["fixture"]), tree
 
 
 def read_frame(read: Read) -> bytes | None:

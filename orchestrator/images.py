@@ -27,6 +27,7 @@ RESULTS_IMAGE = "copperbench-grader"
 ANY_AGE = 'Acquire::Check-Valid-Until "false";\n'
 """apt's setting for an archive whose Release file may have expired. Signatures are checked as ever."""
 PYTHON_SECONDS = 60
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _VERSION = re.compile(r"3\.\d+")
 
 Say = Callable[[str], None]
@@ -212,7 +213,8 @@ def _build_tree(
         context,
         tag=tag,
         dockerfile=".Dockerfile",
-        args=args,
+        # A proxy is the machine's, not the image's: builders know these names and keep them out of it.
+        args={**args, **{name: os.environ[name] for name in PROXIES if name in os.environ}},
         labels={f"{LABEL}.inputs": inputs},
         network="host",
     ):

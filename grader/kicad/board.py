@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from grader.kicad.errors import Unjudgeable
-from grader.kicad.sexpr import Node, parse
+from grader.kicad.sexpr import KEPT, Node, parse
 
 Pad = tuple[str, str]
 """(reference, pad number)."""
@@ -59,7 +59,7 @@ class Board:
 
     @cached_property
     def _numbers(self) -> dict[str, str]:
-        """Net number → name. KiCad 10 writes no numbers."""
+        """Net number → name; 0 is no net. KiCad 10 writes no numbers, and a net may be called 0 there."""
         declared = (net.texts() for net in self._root.lists("net"))
         return {texts[1]: texts[2] for texts in declared if len(texts) > 2}
 
@@ -71,11 +71,12 @@ class Board:
                 uuid = uuid or "".join(texts[1:2])
             elif len(texts) > 2:
                 net = texts[2]
-            elif len(texts) == 2 and texts[1] != "0":
+            elif len(texts) == 2:
                 net = self._numbers.get(texts[1], texts[1])
         return net, uuid
 
 
+@lru_cache(maxsize=KEPT)
 def read_board(data: bytes, path: str) -> Board:
     """Check one board, whole; what it holds is read when asked for.
 

@@ -18,12 +18,13 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
 from grader.kicad.cache import Cache, MemoryCache
 from grader.kicad.errors import ToolUnavailable, Unjudgeable
+from grader.kicad.sexpr import KEPT
 
 Job = Literal["netlist", "erc", "drc"]
 
@@ -72,6 +73,12 @@ class Caps:
     """Of the user id, in all containers: only a net, the container's pids limit is what holds."""
     message_bytes: int = 64 * 1024
     """Of standard output and error together that is read."""
+
+
+@lru_cache(maxsize=KEPT)
+def sha256(data: bytes) -> bytes:
+    """A file's SHA-256; each file of a design is part of several inputs."""
+    return hashlib.sha256(data).digest()
 
 
 class KicadCli:
@@ -139,7 +146,7 @@ class KicadCli:
         for name, table in TABLES.items():
             parts += [name.encode(), table]
         for path, data in sorted(self.inputs(job, files).items(), key=lambda item: os.fsencode(item[0])):
-            parts += [os.fsencode(path), hashlib.sha256(data).digest()]
+            parts += [os.fsencode(path), sha256(data)]
         for part in parts:
             digest.update(len(part).to_bytes(8, "big") + part)
         return digest.hexdigest()

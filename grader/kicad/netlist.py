@@ -13,6 +13,8 @@ from grader.kicad.sexpr import Node, parse
 
 Pin = tuple[str, str]
 """(reference, pin number)."""
+NUMBERED_FUNCTIONS = 10
+"""From this major on KiCad appends a pin's number to its name, ``VCC_8`` for pin 8. Seen on ten boards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
     parts, wires = root.first("components"), root.first("nets")
     if root.name != "export" or parts is None or wires is None:
         raise Unjudgeable(f"{about}: not a KiCad netlist")
+    numbered = _major(root) >= NUMBERED_FUNCTIONS
     components = {part.refdes: part for part in map(_component, parts.lists("comp"))}
     nets: dict[str, frozenset[Pin]] = {}
     leaves: dict[str, str] = {}
@@ -98,7 +101,7 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
             pins.add(pin)
             pin_types[pin] = node.get("pintype")
             if function := node.get("pinfunction"):
-                pin_names[pin] = function
+                pin_names[pin] = function.removesuffix(f"_{pin[1]}") if numbered else function
         if not pins:
             continue
         name = names.decode(raw)
@@ -107,6 +110,12 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
         nets[name] = frozenset(pins)
         leaves[name] = names.leaf(raw)
     return Netlist(nets, components, pin_names, pin_types, leaves)
+
+
+def _major(root: Node) -> int:
+    """``10`` of ``(design … (tool "Eeschema 10.0.6+dfsg-1"))``; 0 where it is not said."""
+    number = root.get("design", "tool").rpartition(" ")[2].partition(".")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _component(comp: Node) -> Component:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from grader.evidence import Tree
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.project import read_project
-from grader.kicad.sexpr import ATOM, SPACE, STRING, Node, parse, unquote
+from grader.kicad.sexpr import ATOM, KEPT, SPACE, STRING, Node, parse, unquote
 
 Kind = Literal["sheet", "library", "worksheet", "model", "simulation", "embedded", "variable", "symlink"]
 
@@ -61,7 +63,7 @@ def escapes(end: Tree, pristine: Tree, project: str | None) -> list[str]:
 
     Never raises for any content: a file that cannot be read is refused where its content is judged.
     """
-    held = {path: list(references(path, data)) for path, data in design_files(pristine).items()}
+    held = {path: references(path, data) for path, data in design_files(pristine).items()}
     allowed = {(one.kind, one.text) for found in held.values() for one in found if one.kind != "sheet"}
     folder = posixpath.dirname(project) if project else ""
     variables = _text_variables(end, project)
@@ -85,16 +87,16 @@ def escapes(end: Tree, pristine: Tree, project: str | None) -> list[str]:
     return sorted(found)
 
 
-def references(path: str, data: bytes) -> Iterator[Reference]:
+@lru_cache(maxsize=KEPT)
+def references(path: str, data: bytes) -> tuple[Reference, ...]:
     """Every path in one design file, wherever in the file it stands; none if it cannot be read."""
     if path.endswith(".kicad_pro"):
-        yield from _project_references(path, data)
-        return
-    try:
-        root = parse(data, path)
-        yield from _expression_references(path, root)
-    except Unjudgeable:
-        return
+        return tuple(_project_references(path, data))
+    found: list[Reference] = []
+    with suppress(Unjudgeable):
+        # What was found before the place that cannot be read counts.
+        found.extend(_expression_references(path, parse(data, path)))
+    return tuple(found)
 
 
 _KEYWORDS: Mapping[str, Kind] = {

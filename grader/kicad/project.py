@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -51,18 +50,21 @@ def pin(pristine: Json, end: Json, *, net_settings: Json | None = None, exclusio
         exclusions: True keeps the pristine exclusions. They are dropped otherwise, because an exclusion's
             key holds positions: a part moved by 0.01 mm would lose its exclusion and look like a new finding.
     """
-    project = copy.deepcopy(pristine)
+    # Only what is changed below is copied; neither project is.
+    project = dict(pristine)
     for key in FROM_END:
         project.pop(key, None)
         if key in end:
-            project[key] = copy.deepcopy(end[key])
+            project[key] = end[key]
+    for held in (("schematic",), ("pcbnew",), ("board", "design_settings"), ("erc",)):
+        _own(project, held)
     _restore(project, pristine, "schematic", PINNED_SCHEMATIC)
     if sheet := _at(end, "pcbnew", "page_layout_descr_file"):
         pcbnew = project.setdefault("pcbnew", {})
         if isinstance(pcbnew, dict):
             pcbnew["page_layout_descr_file"] = sheet
     if net_settings is not None:
-        project["net_settings"] = copy.deepcopy(net_settings)
+        project["net_settings"] = net_settings
     if not exclusions:
         for path in (("board", "design_settings", "drc_exclusions"), ("erc", "erc_exclusions")):
             holder = _at(project, *path[:-1])
@@ -73,7 +75,8 @@ def pin(pristine: Json, end: Json, *, net_settings: Json | None = None, exclusio
 
 def dump(project: Json) -> bytes:
     """Canonical bytes, so that equal projects share a cached result."""
-    return json.dumps(project, sort_keys=True, indent=2, ensure_ascii=True).encode()
+    # Without indent: Python's own encoder, which indents, takes longer than all else here.
+    return json.dumps(project, sort_keys=True).encode()
 
 
 def rule_edits(pristine: Json, end: Json) -> list[str]:
@@ -103,9 +106,18 @@ def _restore(project: Json, pristine: Json, section: str, keys: tuple[str, ...])
         if isinstance(before, dict) and key in before:
             now = project.setdefault(section, {})
             if isinstance(now, dict):
-                now[key] = copy.deepcopy(before[key])
+                now[key] = before[key]
         elif isinstance(now, dict):
             now.pop(key, None)
+
+
+def _own(holder: Json, path: tuple[str, ...]) -> None:
+    """Put copies in the place of the objects along a path, so that they can be changed."""
+    for key in path:
+        if not isinstance(holder.get(key), dict):
+            return
+        holder[key] = dict(holder[key])
+        holder = holder[key]
 
 
 def _at(value: Any, *path: str) -> Any:

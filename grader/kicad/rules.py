@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 
 from grader.evidence import Entry, Tree
 from grader.kicad import project
@@ -89,9 +90,10 @@ def _board_rules(end: Tree, pristine: Tree, artifacts: Artifacts) -> Iterator[st
         yield f"{path}: net tie {line} {'added' if line in after else 'removed'}"
 
 
-def _net_ties(data: bytes, path: str) -> set[str]:
-    return {
+@lru_cache(maxsize=4)
+def _net_ties(data: bytes, path: str) -> frozenset[str]:
+    return frozenset(
         f"{footprint.value} [{' '.join(groups.texts()[1:])}]"
         for footprint in parse(data, path).lists("footprint")
         for groups in footprint.lists("net_tie_pad_groups")
-    }
+    )

@@ -6,12 +6,13 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from grader.evidence import Tree
 from grader.kicad import buses, names
 from grader.kicad.errors import Unjudgeable
-from grader.kicad.sexpr import Nested, parse
+from grader.kicad.sexpr import KEPT, Nested, parse
 
 SUFFIX = ".kicad_sch"
 MAX_INSTANCES = 2_000
@@ -136,31 +137,17 @@ class Hierarchy:
     files: Mapping[str, SchematicFile] = field(default_factory=dict)
     instances: tuple[Instance, ...] = ()
 
-    def references(self) -> frozenset[str]:
-        """References of all placed parts, those kept off the board too; power symbols are no parts."""
-        return frozenset(
-            reference
-            for instance in self.instances
-            for symbol in self.files[instance.file].symbols
-            if not self.files[instance.file].is_power(symbol)
-            and not (reference := symbol.reference(instance.path)).startswith("#")
-        )
-
-    def part_uuids(self) -> Mapping[str, frozenset[str]]:
-        """File → uuids of the symbols that KiCad's netlist must hold if it has read the file."""
-        found: dict[str, frozenset[str]] = {}
+    def parts(self) -> Iterator[tuple[Instance, Symbol]]:
+        """Every placed unit of a part on every instance of its sheet; power symbols are no parts."""
         for instance in self.instances:
             file = self.files[instance.file]
-            parts = (
-                symbol.uuid
-                for symbol in file.symbols
-                if instance.on_board
-                and symbol.on_board
-                and not file.is_power(symbol)
-                and not symbol.reference(instance.path).startswith("#")
-            )
-            found[file.path] = found.get(file.path, frozenset()) | frozenset(parts)
-        return found
+            for symbol in file.symbols:
+                if not file.is_power(symbol) and not symbol.reference(instance.path).startswith("#"):
+                    yield instance, symbol
+
+    def references(self) -> frozenset[str]:
+        """References of all parts, those kept off the board too."""
+        return frozenset(symbol.reference(instance.path) for instance, symbol in self.parts())
 
     def labels(self) -> Iterator[Label]:
         """Every text that names a net: labels, sheet pins, power symbols, hidden power pins."""
@@ -181,6 +168,7 @@ class Hierarchy:
                         yield Label("power", pin.name, symbol.uuid)
 
 
+@lru_cache(maxsize=KEPT)
 def read_schematic(data: bytes, path: str) -> SchematicFile:
     """Read one schematic file.
 

@@ -46,6 +46,8 @@ class Limits:
 
 
 DEFAULT = Limits()
+KEPT = 1024
+"""How many files' readings a process keeps: those of a design. A grading process lives for one record."""
 Nested = list["str | Nested"]
 """A list of texts and lists."""
 
@@ -290,6 +292,8 @@ def _line(source: bytes, offset: int) -> int:
     return source.count(b"\n", 0, offset) + 1
 
 
+# A run's files are mostly the fixture's, and each is asked for by several reports.
+@lru_cache(maxsize=KEPT)
 def parse(data: bytes, about: str, limits: Limits = DEFAULT) -> Node:
     """Check a whole file and return its one top-level list.
 

@@ -50,8 +50,10 @@ def render(records: Iterable[Record]) -> str:
     suites = ", ".join(sorted({record.run.suite_version for record in everything}))
     snapshot = max(record.recorded_at for record in everything)[:10]
     lines += [f"Suite {suites} · snapshot {snapshot} · {len(everything)} records", ""]
-    # The newest group leads; older ones follow and are never averaged into it.
-    order = sorted(groups, key=lambda key: (max(r.recorded_at for r in groups[key]), key), reverse=True)
+    # The group with the newest runs leads; others follow and are never averaged into it. Runs graded again in
+    # another environment are no newer: where they were graded first leads.
+    order = sorted(groups, key=lambda key: (min(r.recorded_at for r in groups[key]), key))
+    order.sort(key=lambda key: max(r.facts.ended_at for r in groups[key]), reverse=True)
     for number, key in enumerate(order):
         lines += _section(key, groups[key], other=number > 0)
     return "\n".join([*lines, END, ""])

@@ -300,8 +300,8 @@ def test_vocabulary_a_sheet_with_an_odd_name_is_read(bench: Bench, written: str,
 @pytest.mark.parametrize(
     ("written", "stored", "reason"),
     [
-        ("ch\udcffnnel.kicad_sch", "ch\udcffnnel.kicad_sch", "did not read this sheet"),
-        (" lead.kicad_sch", " lead.kicad_sch", "did not read this sheet"),
+        ("ch\udcffnnel.kicad_sch", "ch\udcffnnel.kicad_sch", "did not read R1"),
+        (" lead.kicad_sch", " lead.kicad_sch", "did not read R1"),
         ("chännel.kicad_sch", "cha\u0308nnel.kicad_sch", "missing"),
         ("channel.txt", "channel.txt", r"is no \.kicad_sch file"),
         ("channel.KICAD_SCH", "channel.KICAD_SCH", r"is no \.kicad_sch file"),

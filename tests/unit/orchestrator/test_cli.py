@@ -72,6 +72,8 @@ def one_line(text: str) -> str:
         (["prove"], 3, "no Docker engine answers"),
         (["run", "--suite", "smoke", "--model", "solution:gold"], 3, "run make setup"),
         (["images", "build"], 3, "no Docker engine answers"),
+        (["images", "build", "--kicad", "8"], 2, "no environment for KiCad 8; use one of 9, 10"),
+        (["fixtures", "measure", "--kicad", "8"], 2, "no environment for KiCad 8; use one of 9, 10"),
         (["reap"], 3, "no Docker engine answers"),
         (["fixtures", "hash", "nowhere"], 3, "nowhere: no such folder"),
         (["fixtures", "sync", "none"], 2, "no fixture 'none'; use one of"),

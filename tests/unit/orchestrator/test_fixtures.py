@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.fixtures import MIRROR, check, sync
+from orchestrator.fixtures import MIRROR, Measured, check, compare_measured, sync, write_measured
 from orchestrator.project import Project
-from schema.errors import FixtureError
+from schema.errors import CheckFailed, FixtureError
+from schema.fixture import BaselineCounts, ErcCounts, Scale, Violation
 from schema.hashing import hash_folder, sha256, tree_hash
 from tests.unit.orchestrator.repos import Repo
 from tests.unit.samples import fixture
@@ -131,3 +132,43 @@ def test_check_lists_everything_that_is_wrong(checkout: Checkout) -> None:
         "no baseline",
     ):
         assert expected in faults
+
+
+def measured(version: str, symbols: int) -> Measured:
+    """A measurement that found one finding."""
+    erc = ErcCounts(errors=1, error_types={"label_dangling": 1}, warnings=0, warning_types={})
+    return Measured(
+        counts=BaselineCounts(kicad_version=version, erc=erc, drc=None),
+        scale=Scale(schematic_lines=1, symbols=symbols, sheets=1, signal_nets=0, power_nets=0),
+        reports={
+            "erc": [Violation(source="erc", type="label_dangling", severity="error", items=[version])],
+            "drc": [],
+        },
+        escapes=[],
+    )
+
+
+def test_a_second_environment_adds_its_baseline_and_changes_nothing_else(checkout: Checkout) -> None:
+    project = checkout.project
+    nine, ten = measured("9.0.2", 3), measured("10.0.6", 3)
+    write_measured(project, "some-board", nine)
+    with pytest.raises(CheckFailed, match="not what this environment measures"):
+        compare_measured(project, "some-board", ten)
+    write_measured(project, "some-board", ten)
+    fixture = project.fixture("some-board")
+    assert fixture.baseline == {"9": nine.counts, "10": ten.counts}
+    assert fixture.kicad.verified_with_kicad_cli == ["9.0.2", "10.0.6"]
+    for each in (nine, ten):
+        compare_measured(project, "some-board", each)
+    assert write_measured(project, "some-board", ten) == []
+
+
+def test_scale_is_the_references_and_a_point_release_replaces_its_major(checkout: Checkout) -> None:
+    project = checkout.project
+    for each in (measured("9.0.2", 3), measured("10.0.6", 4), measured("10.0.7", 4)):
+        write_measured(project, "some-board", each)
+    fixture = project.fixture("some-board")
+    assert fixture.scale.symbols == 3
+    assert fixture.kicad.verified_with_kicad_cli == ["9.0.2", "10.0.7"]
+    with pytest.raises(CheckFailed):
+        compare_measured(project, "some-board", measured("10.0.7", 4))

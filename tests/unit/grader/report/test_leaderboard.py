@@ -8,7 +8,7 @@ from grader.report.leaderboard import BEGIN, EMPTY_DOCUMENT, END, render, splice
 from schema.errors import CheckFailed
 from schema.record import Cost
 from schema.verdict import Category
-from tests.unit.samples import record, run_id, stamp, verdict
+from tests.unit.samples import facts, record, run_id, stamp, verdict
 
 
 def api(usd: float | None) -> Cost:
@@ -43,12 +43,35 @@ def test_another_stamp_gets_its_own_section_and_is_never_averaged_in() -> None:
     """Naive: group by model alone, and a KiCad 10 run raises a KiCad 9 rate."""
     nine = record(run=run_id(model="m:x"), passed=False)
     ten = record(
-        run=run_id(model="m:x"), passed=True, stamp=stamp(kicad_version="10.0.6"), at="2025-01-01T00:00:00Z"
+        run=run_id(model="m:x"), passed=True, stamp=stamp(kicad_version="10.0.6"), at="2027-01-01T00:00:00Z"
     )
     text = render([nine, ten])
     assert text.count("| m:x") == 2
     assert "KiCad 10 (another stamp; not comparable with the above)" in text
     assert "0/1" in text and "1/1" in text
+
+
+def test_old_runs_graded_again_elsewhere_do_not_take_the_lead() -> None:
+    """Naive: the newest record leads, and regrading puts the second environment above the reference."""
+    old, new = (
+        [
+            record(
+                run=run_id(task=task),
+                facts=facts(run_id(task=task), ended_at=f"{year}-01-01T00:00:01.000Z"),
+                stamp=stamp(kicad_version=kicad, agent_version=agent),
+                at=at,
+            )
+            for kicad, at in (("9.0.2", f"{year}-01-01T00:00:02.000Z"), ("10.0.6", "2030-01-01T00:00:00Z"))
+        ]
+        for task, agent, year in (("a", "1", 2026), ("b", "2", 2027))
+    )
+    titles = [line for line in render([*old, *new]).splitlines() if line.startswith("## ")]
+    assert [title.partition(" (")[0] for title in titles] == [
+        "## Agent solution 2, KiCad 9",
+        "## Agent solution 2, KiCad 10",
+        "## Agent solution 1, KiCad 9",
+        "## Agent solution 1, KiCad 10",
+    ]
 
 
 def test_a_run_recorded_again_counts_once_and_the_older_is_mentioned() -> None:
