@@ -11,8 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from compass import __version__
+from compass.taskbench.cli import app as taskbench
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
+app.add_typer(taskbench, name="taskbench")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document; exit codes stay the same.")]
 #: A hook's way to say no; agents show the reason on standard error to the model.
