@@ -60,7 +60,7 @@ class Graders:
         """
         for chosen in [environment(major) for major in sorted(set(majors) - self._pools.keys(), key=int)]:
             if self._engine.image_labels(chosen.grader) is None:
-                raise chosen.missing(f"not built, and records of KiCad {chosen.major} are to be graded")
+                raise chosen.missing(f"not built, and KiCad {chosen.major} is to grade")
             self._pools[chosen.major] = GraderPool(self._engine, self._jobs, self._scope, environment=chosen)
 
     def grade(self, bundle: Bundle, major: str) -> Verdict:

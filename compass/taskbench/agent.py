@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from compass.guardrail import danger_reason
-from compass.taskbench.errors import SetupError, UsageError
+from schema.errors import EnvironmentFault, UsageError
 
 PROMPT = "{prompt}"
 #: Where the agent finds its allowance in USD, and the path of the file where it may write what it spent.
@@ -57,10 +57,10 @@ def parse(command: str) -> list[str]:
 
 
 def locate(words: list[str]) -> list[str]:
-    """The words with the program's full path, for it is started in another folder. Raises SetupError."""
+    """The words with the program's full path, for it is started in another folder. Raises EnvironmentFault."""
     found = shutil.which(words[0])
     if found is None:
-        raise SetupError(f"--agent: {words[0]!r} is not on PATH or not executable; give its full path")
+        raise EnvironmentFault(f"--agent: {words[0]!r} is not on PATH or not executable; give its full path")
     return [str(Path(found).absolute()), *words[1:]]
 
 

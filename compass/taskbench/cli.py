@@ -11,7 +11,7 @@ from typing import Annotated, Any, Never
 
 import typer
 
-from compass.taskbench.errors import SetupError, TaskbenchError, UsageError
+from schema.errors import CopperbenchError, EnvironmentFault, UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Five seeded bugs: prove the tasks, or let an agent mend them.")
 
@@ -27,9 +27,9 @@ Root = Annotated[
 def _one_line_errors() -> Iterator[None]:
     try:
         yield
-    except TaskbenchError as error:
+    except CopperbenchError as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(error.code) from error
+        raise typer.Exit(error.exit_code) from error
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         raise typer.Exit(130) from None
@@ -75,7 +75,7 @@ def validate(
         sandbox.need_tools()
         if not lint.installed():
             if need_shellcheck:
-                raise SetupError(lint.MISSING)
+                raise EnvironmentFault(lint.MISSING)
             typer.echo(lint.MISSING, err=True)
         found = list(checks(folder, wanted))
     failed = [check for check in found if not check.ok]
@@ -148,7 +148,9 @@ def run(  # noqa: PLR0917 - typer makes each parameter an option
             try:
                 live.append(results, result)
             except OSError as error:
-                raise SetupError(f"{results}: {error.strerror}; the run is in {result.run_dir}") from error
+                raise EnvironmentFault(
+                    f"{results}: {error.strerror}; the run is in {result.run_dir}"
+                ) from error
             done.append(result)
             if not as_json:
                 typer.echo("\t".join(result.row()))

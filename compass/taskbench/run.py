@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from compass.taskbench import agent, process, sandbox, tasks
-from compass.taskbench.errors import SetupError
 from compass.taskbench.process import Ended
 from compass.taskbench.tasks import Task
+from schema.errors import EnvironmentFault
 
 COLUMNS = ("task", "result", "cost_usd", "run_dir")
 
@@ -58,7 +58,7 @@ def run(
 ) -> Iterator[Result]:
     """Run the agent ``words`` on each task, at most ``limit`` seconds each, in a new folder below ``runs``.
 
-    ``budget`` (USD a task) is handed to the agent; keeping to it is the agent's part. Raises SetupError.
+    ``budget`` (USD a task) is handed to the agent; keeping to it is the agent's part. Raises EnvironmentFault.
     """
     for task in [tasks.load(root, name) for name in names]:
         folder = Path(tempfile.mkdtemp(prefix=f"taskbench-{task.name}-", dir=runs)).resolve()
@@ -73,7 +73,7 @@ def _one(task: Task, folder: Path, words: list[str], budget: float, limit: float
     with sandbox.opened(repo) as box:
         ended = box.run("setup.sh", task.setup)
         if ended.code != 0:
-            raise SetupError(
+            raise EnvironmentFault(
                 f"tasks/{task.name}/setup.sh failed: {ended.tail()}; try `compass taskbench validate`"
             )
     worked = _agent(task, folder, words, budget, limit)
@@ -99,7 +99,7 @@ def _agent(task: Task, folder: Path, words: list[str], budget: float, limit: flo
             stdin=None if agent.takes_prompt(words) else prompt,
         )
     except OSError as error:
-        raise SetupError(
+        raise EnvironmentFault(
             f"cannot start the agent {words[0]!r}: {error.strerror}; give its full path"
         ) from error
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compass.taskbench import confine, process
-from compass.taskbench.errors import SetupError
 from compass.taskbench.process import Ended
+from schema.errors import EnvironmentFault
 
 #: Seconds that a task's script may take.
 LIMIT = 120.0
@@ -94,10 +94,10 @@ def opened(repo: Path | None = None) -> Iterator[Sandbox]:
 
 
 def need_tools() -> None:
-    """Raise SetupError when a program is missing that every task needs."""
+    """Raise EnvironmentFault when a program is missing that every task needs."""
     for tool in NEEDED:
         if shutil.which(tool) is None:
-            raise SetupError(f"{tool} is not on PATH; the tasks' scripts need it: install it")
+            raise EnvironmentFault(f"{tool} is not on PATH; the tasks' scripts need it: install it")
 
 
 def snapshot(folder: Path) -> dict[str, str]:

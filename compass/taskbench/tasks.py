@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from compass.taskbench.errors import SetupError, UsageError
+from schema.errors import EnvironmentFault, UsageError
 
 #: What a task's folder holds: exactly these.
 FILES = ("check.sh", "setup.sh", "task.md")
@@ -85,12 +85,14 @@ def structure(root: Traversable, name: str) -> list[str]:
 
 
 def load(root: Traversable, name: str) -> Task:
-    """Read a task. Raises SetupError if a file is missing or no text."""
+    """Read a task. Raises EnvironmentFault if a file is missing or no text."""
     folder = root / "tasks" / name
     try:
         check, setup, prompt = (folder.joinpath(each).read_text(encoding="utf-8") for each in FILES)
     except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"{folder}: {error}; `compass taskbench validate` says what a task needs") from error
+        raise EnvironmentFault(
+            f"{folder}: {error}; `compass taskbench validate` says what a task needs"
+        ) from error
     return Task(name, setup, prompt, check)
 
 

@@ -1,8 +1,8 @@
 """Which net a finding is about, for the types whose items KiCad picks anew (Standard §4).
 
-Measured on kicad-cli 9.0.2 and 10.0.6: an ERC item's uuid is that of the pin of the placed symbol, or of the label, and
-the sheet's uuid path tells which instance of a reused sheet it is on. A DRC item's uuid is that of the pad,
-track, via or zone.
+Measured on kicad-cli 9.0.2 and 10.0.6: an ERC item's uuid is that of the pin of the placed symbol, or of the
+label, and the sheet's uuid path tells which instance of a reused sheet it is on. A DRC item's uuid is that of
+the pad, track, via or zone.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from grader.kicad import names
+from grader.kicad import names, nested
 from grader.kicad.errors import Unjudgeable
-from grader.kicad.sexpr import Node, parse
+from grader.kicad.sexpr import Nested, Node, parse
 
 Pin = tuple[str, str]
 """(reference, pin number)."""
@@ -84,23 +84,24 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
         Unjudgeable: not a netlist, or two nets decode to one name.
     """
     root = parse(data, about)
-    parts, wires = root.first("components"), root.first("nets")
+    tree = root.tree()
+    parts, wires = nested.first(tree, "components"), nested.first(tree, "nets")
     if root.name != "export" or parts is None or wires is None:
         raise Unjudgeable(f"{about}: not a KiCad netlist")
     numbered = _major(root) >= NUMBERED_FUNCTIONS
-    components = {part.refdes: part for part in map(_component, parts.lists("comp"))}
+    components = {part.refdes: part for part in map(_component, nested.lists(parts, "comp"))}
     nets: dict[str, frozenset[Pin]] = {}
     leaves: dict[str, str] = {}
     pin_names: dict[Pin, str] = {}
     pin_types: dict[Pin, str] = {}
-    for net in wires.lists("net"):
-        raw = net.get("name")
+    for net in nested.lists(wires, "net"):
+        raw = nested.value(net, "name")
         pins = set()
-        for node in net.lists("node"):
-            pin = (node.get("ref"), node.get("pin"))
+        for node in nested.lists(net, "node"):
+            pin = (nested.value(node, "ref"), nested.value(node, "pin"))
             pins.add(pin)
-            pin_types[pin] = node.get("pintype")
-            if function := node.get("pinfunction"):
+            pin_types[pin] = nested.value(node, "pintype")
+            if function := nested.value(node, "pinfunction"):
                 pin_names[pin] = function.removesuffix(f"_{pin[1]}") if numbered else function
         if not pins:
             continue
@@ -118,25 +119,24 @@ def _major(root: Node) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _component(comp: Node) -> Component:
-    flags = {prop.get("name") for prop in comp.lists("property")}
-    source = comp.first("libsource")
-    library = f"{source.get('lib')}:{source.get('part')}" if source else ""
-    holder = comp.first("fields")
+def _component(comp: Nested) -> Component:
+    flags = {nested.value(prop, "name") for prop in nested.lists(comp, "property")}
+    source = nested.first(comp, "libsource")
+    library = f"{nested.value(source, 'lib')}:{nested.value(source, 'part')}" if source else ""
     fields: dict[str, str] = {}
-    for item in holder.lists("field") if holder else ():
-        texts = item.texts()
-        fields[item.get("name")] = texts[1] if len(texts) > 1 else ""
-    stamps = comp.first("tstamps")
+    for item in nested.lists(nested.first(comp, "fields") or [], "field"):
+        texts = nested.texts(item)
+        fields[nested.value(item, "name")] = texts[1] if len(texts) > 1 else ""
+    sheet = nested.first(comp, "sheetpath")
     return Component(
-        refdes=comp.get("ref"),
-        value=comp.get("value"),
-        footprint=comp.get("footprint"),
+        refdes=nested.value(comp, "ref"),
+        value=nested.value(comp, "value"),
+        footprint=nested.value(comp, "footprint"),
         library_id=library,
         dnp="dnp" in flags,
         in_bom="exclude_from_bom" not in flags,
         on_board="exclude_from_board" not in flags,
         fields=fields,
-        sheet=comp.get("sheetpath", "names") or "/",
-        uuids=tuple(stamps.texts()[1:]) if stamps else (),
+        sheet=(nested.value(sheet, "names") if sheet else "") or "/",
+        uuids=tuple(nested.texts(nested.first(comp, "tstamps") or [])[1:]),
     )

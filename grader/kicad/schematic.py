@@ -10,13 +10,15 @@ from functools import lru_cache
 from typing import Literal
 
 from grader.evidence import Tree
-from grader.kicad import buses, names
+from grader.kicad import buses, names, nested
 from grader.kicad.errors import Unjudgeable
-from grader.kicad.sexpr import KEPT, Nested, parse
+from grader.kicad.sexpr import KEPT, Nested, parse, tree_of
 
 SUFFIX = ".kicad_sch"
 MAX_INSTANCES = 2_000
 """Sheet instances of one design; a sheet that holds two copies of a sheet that holds two … grows fast."""
+MAX_KEPT = 20_000
+"""Symbols whose reading is kept."""
 MAX_DEPTH = 32
 """Sheets inside sheets."""
 
@@ -186,20 +188,23 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
     uuid = ""
     wanted = ("uuid", "lib_symbols", "symbol", "sheet", "no_connect", *_LABELS)
     for node in root.lists(*wanted):
+        match node.name:
+            case "symbol":
+                symbols.append(_symbol(node.source))
+                continue
+            case "lib_symbols":
+                library.update(_library(node.source))
+                continue
         tree = node.tree()
         match tree[0]:
             case "uuid":
-                uuid = _text(tree, 1)
-            case "lib_symbols":
-                library.update(_library(tree))
-            case "symbol":
-                symbols.append(_symbol(tree))
+                uuid = nested.text(tree, 1)
             case "sheet":
                 sheets.append(_sheet(tree, f"{path}: line {node.line()}"))
             case "no_connect":
                 no_connects += 1
             case kind:
-                labels.append(Label(_LABELS[str(kind)], _text(tree, 1), _get(tree, "uuid")))
+                labels.append(Label(_LABELS[str(kind)], nested.text(tree, 1), nested.value(tree, "uuid")))
     return SchematicFile(
         path,
         uuid,
@@ -212,51 +217,32 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
     )
 
 
-def _text(tree: Nested, place: int) -> str:
-    """The text at a place; empty if there is none or a list is there."""
-    item = tree[place] if place < len(tree) else ""
-    return item if isinstance(item, str) else ""
-
-
-def _lists(tree: Nested, name: str) -> Iterator[Nested]:
-    for item in tree:
-        if not isinstance(item, str) and item and item[0] == name:
-            yield item
-
-
-def _first(tree: Nested, name: str) -> Nested | None:
-    return next(_lists(tree, name), None)
-
-
-def _get(tree: Nested, name: str) -> str:
-    """The value of the first child list so named."""
-    found = _first(tree, name)
-    return _text(found, 1) if found else ""
-
-
 def _properties(tree: Nested) -> list[tuple[str, str]]:
     found = []
-    for item in _lists(tree, "property"):
+    for item in nested.lists(tree, "property"):
         # ``(property private "Name" "value")`` is allowed too.
-        place = 2 if _text(item, 1) == "private" else 1
-        found.append((_text(item, place), _text(item, place + 1)))
+        place = 2 if nested.text(item, 1) == "private" else 1
+        found.append((nested.text(item, place), nested.text(item, place + 1)))
     return found
 
 
-def _symbol(tree: Nested) -> Symbol:
+# By their own bytes: a run changes some symbols of a sheet, and the library in it hardly ever.
+@lru_cache(maxsize=MAX_KEPT)
+def _symbol(source: bytes) -> Symbol:
+    tree = tree_of(source)
     references: dict[str, str] = {}
-    for project in _lists(_first(tree, "instances") or [], "project"):
-        for path in _lists(project, "path"):
-            references[_text(path, 1)] = _get(path, "reference")
-    unit = _get(tree, "unit")
+    for project in nested.lists(nested.first(tree, "instances") or [], "project"):
+        for path in nested.lists(project, "path"):
+            references[nested.text(path, 1)] = nested.value(path, "reference")
+    unit = nested.value(tree, "unit")
     return Symbol(
-        uuid=_get(tree, "uuid"),
-        library=_get(tree, "lib_name") or _get(tree, "lib_id"),
+        uuid=nested.value(tree, "uuid"),
+        library=nested.value(tree, "lib_name") or nested.value(tree, "lib_id"),
         unit=int(unit) if unit.isdecimal() and len(unit) < 6 else 1,
         properties=dict(_properties(tree)),
-        pins={_get(pin, "uuid"): _text(pin, 1) for pin in _lists(tree, "pin")},
+        pins={nested.value(pin, "uuid"): nested.text(pin, 1) for pin in nested.lists(tree, "pin")},
         references=references,
-        on_board=_get(tree, "on_board") != "no",
+        on_board=nested.value(tree, "on_board") != "no",
     )
 
 
@@ -272,23 +258,28 @@ def _sheet(tree: Nested, where: str) -> Sheet:
     if first != known or len(first) < 2 or first[0] not in _SHEET_NAME or first[1] not in _SHEET_FILE:
         raise Unjudgeable(f"{where}: a sheet without name and file as KiCad writes them")
     return Sheet(
-        uuid=_get(tree, "uuid"),
+        uuid=nested.value(tree, "uuid"),
         name=fields[0][1],
         file=fields[1][1],
-        pins=tuple(Label("sheet-pin", _text(pin, 1), _get(pin, "uuid")) for pin in _lists(tree, "pin")),
-        on_board=_get(tree, "on_board") != "no",
+        pins=tuple(
+            Label("sheet-pin", nested.text(pin, 1), nested.value(pin, "uuid"))
+            for pin in nested.lists(tree, "pin")
+        ),
+        on_board=nested.value(tree, "on_board") != "no",
     )
 
 
-def _library(tree: Nested) -> dict[str, LibrarySymbol]:
+@lru_cache(maxsize=KEPT)
+def _library(source: bytes) -> Mapping[str, LibrarySymbol]:
+    tree = tree_of(source)
     found: dict[str, LibrarySymbol] = {}
     parents: dict[str, str] = {}
-    for symbol in _lists(tree, "symbol"):
-        holders = (symbol, *_lists(symbol, "symbol"))
-        pins = tuple(_library_pin(pin) for holder in holders for pin in _lists(holder, "pin"))
-        name = _text(symbol, 1)
-        found[name] = LibrarySymbol(name, _first(symbol, "power") is not None, pins)
-        if parent := _get(symbol, "extends"):
+    for symbol in nested.lists(tree, "symbol"):
+        holders = (symbol, *nested.lists(symbol, "symbol"))
+        pins = tuple(_library_pin(pin) for holder in holders for pin in nested.lists(holder, "pin"))
+        name = nested.text(symbol, 1)
+        found[name] = LibrarySymbol(name, nested.first(symbol, "power") is not None, pins)
+        if parent := nested.value(symbol, "extends"):
             parents[name] = parent
     for name, parent in parents.items():
         if base := found.get(parent):
@@ -298,12 +289,12 @@ def _library(tree: Nested) -> dict[str, LibrarySymbol]:
 
 
 def _library_pin(pin: Nested) -> LibraryPin:
-    hide = _first(pin, "hide")
+    hide = nested.first(pin, "hide")
     return LibraryPin(
-        number=_get(pin, "number"),
-        name=_get(pin, "name"),
-        type=_text(pin, 1),
-        hidden="hide" in pin[2:] or (hide is not None and _text(hide, 1) in ("yes", "")),
+        number=nested.value(pin, "number"),
+        name=nested.value(pin, "name"),
+        type=nested.text(pin, 1),
+        hidden="hide" in pin[2:] or (hide is not None and nested.text(hide, 1) in ("yes", "")),
     )
 
 

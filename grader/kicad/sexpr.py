@@ -220,7 +220,7 @@ class Node:
         Raises:
             BadSyntax: a text is longer than the limit.
         """
-        return _build(self.source, self._limits)
+        return tree_of(self.source, self._limits)
 
     def line(self) -> int:
         """The 1-based line it starts on."""
@@ -242,7 +242,12 @@ _PART = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"|[^()" \t\r\n]++')
 _ODD_SPACE = re.compile(r"[^\S \t\r\n]")
 
 
-def _build(source: bytes, limits: Limits) -> Nested:
+def tree_of(source: bytes, limits: Limits = DEFAULT) -> Nested:
+    """:meth:`Node.tree` of a checked node's source.
+
+    Raises:
+        BadSyntax: a text is longer than the limit.
+    """
     text = source.decode("utf-8", "surrogateescape")
     # str.split() also splits at spaces that KiCad takes for signs.
     split = str.split if _ODD_SPACE.search(text) is None else _split

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from compass.cli import app
 from compass.taskbench import agent, tasks
-from compass.taskbench.errors import SetupError, UsageError
+from schema.errors import EnvironmentFault, UsageError
 from tests.unit.compass.taskbench_data import NAME, PROMPT, make
 
 RUNNER = CliRunner()
@@ -238,7 +238,7 @@ def test_commands_that_are_taken() -> None:
 
 
 def test_a_program_that_is_not_there() -> None:
-    with pytest.raises(SetupError, match="'no-such-agent' is not on PATH"):
+    with pytest.raises(EnvironmentFault, match="'no-such-agent' is not on PATH"):
         agent.locate(["no-such-agent"])
     assert agent.locate(["sh", "x"])[1:] == ["x"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from compass.taskbench import tasks
-from compass.taskbench.errors import SetupError, UsageError
+from schema.errors import EnvironmentFault, UsageError
 from tests.unit.compass.taskbench_data import FILES, NAME, make
 
 SHIPPED = tasks.names(tasks.shipped())
@@ -79,5 +79,5 @@ def test_nothing_else_belongs_in_a_task(tmp_path: Path) -> None:
 def test_a_task_that_cannot_be_read_names_the_file(tmp_path: Path) -> None:
     root = make(tmp_path)
     (root / "tasks" / NAME / "check.sh").unlink()
-    with pytest.raises(SetupError, match=r"check\.sh.*taskbench validate"):
+    with pytest.raises(EnvironmentFault, match=r"check\.sh.*taskbench validate"):
         tasks.load(root, NAME)

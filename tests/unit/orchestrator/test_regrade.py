@@ -1,11 +1,16 @@
 """Records of old evidence: new ones beside the old, each once, with the stamp of what graded it."""
 
 from pathlib import Path
+from typing import cast
+
+import pytest
 
 from grader.rescore import Rescored
 from grader.results import read_records
+from orchestrator.engine import Engine
 from orchestrator.records import Records
 from orchestrator.regrade import Graders, Recorder
+from schema.errors import EnvironmentFault
 from schema.record import Record, Stamp
 from schema.run import RunFacts
 from tests.unit.samples import facts, record, run_id, verdict
@@ -29,6 +34,22 @@ class TenGraders(Graders):
 def graded(old: Record, passed: bool = True) -> Rescored:
     """A record, graded by KiCad 10."""
     return Rescored(Path("x"), old, verdict(passed), (), "10")
+
+
+class NoImages:
+    """An engine that has none of our images."""
+
+    def image_labels(self, _image: str) -> None:
+        """None: no such image."""
+
+
+def test_a_missing_grader_is_one_line_that_says_what_to_build() -> None:
+    graders = Graders(cast(Engine, NoImages()), 1, "x")
+    with pytest.raises(EnvironmentFault) as fault:
+        graders.provide(["10"])
+    assert str(fault.value) == (
+        "copperbench/grader:10: not built, and KiCad 10 is to grade; run copperbench images build --kicad 10"
+    )
 
 
 def test_a_new_record_stands_beside_the_old_one(tmp_path: Path) -> None:
