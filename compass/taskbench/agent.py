@@ -57,7 +57,7 @@ def parse(command: str) -> list[str]:
 
 
 def locate(words: list[str]) -> list[str]:
-    """The words with the program's full path, for it is started in another folder. Raises EnvironmentFault."""
+    """The words with the program's full path: it is started in another folder. Raises EnvironmentFault."""
     found = shutil.which(words[0])
     if found is None:
         raise EnvironmentFault(f"--agent: {words[0]!r} is not on PATH or not executable; give its full path")
