@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 COPPERBENCH := .venv/bin/copperbench
 PYTEST := .venv/bin/python -m pytest
 
-.PHONY: help environment setup engine-stop images fixtures bench rescore doctor validate check unit \
+.PHONY: help environment setup engine-stop images fixtures bench rescore doctor gate validate check unit \
 	integration test kicad10 slow prove-image figures format schemas clean
 
 help: ## Say what there is
@@ -40,9 +40,14 @@ endif
 rescore: images ## Grade stored evidence again: RESULTS=results/2026-01-31
 	@$(COPPERBENCH) rescore '$(or $(RESULTS),results)' --jobs $(JOBS)
 
-doctor: environment ## Tell what is there and what is missing; run compass's whole gate
+doctor: environment ## Tell what is there and what is missing; compass's gate
 	@$(COPPERBENCH) doctor
 	@.venv/bin/compass doctor
+
+gate: environment ## compass's corpora, robustness and seeded bugs: no model, no network
+	@.venv/bin/compass bench
+	@.venv/bin/compass redteam --attack
+	@.venv/bin/compass taskbench validate
 
 validate: environment ## Check tasks, suites and fixtures
 	@$(COPPERBENCH) validate

@@ -13,12 +13,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from grader.evidence import EMPTY, Bundle
 from grader.results import read_records
 from grader.store import STORE, EvidenceStore
 from schema.agent import Agent
-from schema.assertions import AssertionList
+from schema.assertions import Assertion, AssertionList
 from schema.errors import CheckFailed, CopperbenchError
 from schema.fixture import BaselineReport, Fixture
 from schema.hashing import manifest_hash
@@ -93,57 +94,101 @@ def rescore(path: Path, grade: Grade, *, jobs: int, kicad: str | None = None) ->
     """
     root, results = locate(path)
     records = records_below(path)
-    with ThreadPoolExecutor(max_workers=jobs) as workers:
-        yield from workers.map(lambda item: _again(root, results, item, grade, kicad), records)
+    with Loader(root, results) as loader, ThreadPoolExecutor(max_workers=jobs) as workers:
+        yield from workers.map(lambda item: _again(loader, item, grade, kicad), records)
 
 
-def _again(root: Path, results: Path, item: tuple[Path, Record], grade: Grade, kicad: str | None) -> Rescored:
+def _again(loader: Loader, item: tuple[Path, Record], grade: Grade, kicad: str | None) -> Rescored:
     file, record = item
     major = kicad or record.stamp.kicad_major
     try:
         if record.evidence is None and record.facts.evidence == "none":
             # Infrastructure left nothing to grade: the record's own category is all there is.
             return Rescored(file, record, record.verdict, (), major)
-        verdict = grade(load_bundle(root, results, record), major)
+        verdict = grade(loader.bundle(record), major)
     except CopperbenchError as error:
         return Rescored(file, record, None, (f"cannot be graded again: {error}",), major)
     return Rescored(file, record, verdict, tuple(differences(record.verdict, verdict)), major)
 
 
-def load_bundle(root: Path, results: Path, record: Record) -> Bundle:
-    """All that grading a record again may read.
+@dataclass(frozen=True)
+class _Pinned:
+    """What all runs of one task by one agent are graded by."""
 
-    Raises:
-        CheckFailed: the task or fixture is not the one that was graded, or evidence is missing.
-    """
-    folder = root / "tasks" / record.run.task
-    if (found := manifest_hash(folder)) != record.stamp.manifest_sha256:
-        raise CheckFailed(
-            f"the task has changed since (manifest {found[:12]}…, recorded "
-            f"{record.stamp.manifest_sha256[:12]}…)",
-            about=f"tasks/{record.run.task}",
-            fix="check out the recorded version",
+    manifest_sha256: str
+    task: Task
+    assertions: tuple[Assertion, ...]
+    agent: Agent
+    fixture: Fixture
+    erc: BaselineReport
+    drc: BaselineReport
+
+
+class Loader:
+    """Reads what grading again needs; what runs share is read once."""
+
+    def __init__(self, root: Path, results: Path) -> None:
+        self._root = root
+        self._store = EvidenceStore(results / STORE)
+        self._open = (results / STORE).is_dir()
+        self._pinned: dict[tuple[str, str], _Pinned] = {}
+
+    def __enter__(self) -> Self:
+        if self._open:
+            self._store.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._store.__exit__()
+
+    def bundle(self, record: Record) -> Bundle:
+        """All that grading a record again may read.
+
+        Raises:
+            CheckFailed: the task or fixture is not the one that was graded, or evidence is missing.
+        """
+        pinned = self._read(record.run.task, record.run.agent)
+        if (found := pinned.manifest_sha256) != record.stamp.manifest_sha256:
+            raise CheckFailed(
+                f"the task has changed since (manifest {found[:12]}…, recorded "
+                f"{record.stamp.manifest_sha256[:12]}…)",
+                about=f"tasks/{record.run.task}",
+                fix="check out the recorded version",
+            )
+        facts, end = record.facts, EMPTY
+        if record.evidence is not None:
+            facts, end = self._store.evidence(record.evidence)
+            if facts != record.facts:
+                raise CheckFailed("run.json in the evidence is not the record's", about=str(record.run))
+        return Bundle(
+            task=pinned.task,
+            assertions=pinned.assertions,
+            agent=pinned.agent,
+            fixture=pinned.fixture,
+            erc_baseline=pinned.erc,
+            drc_baseline=pinned.drc,
+            facts=facts,
+            pristine=self._store.tree(record.stamp.fixture_sha256),
+            baseline=self._store.tree(facts.baseline_sha256),
+            end=end,
         )
-    task = read_model(folder / "task.json", Task)
-    fixture_folder = root / task.fixture.path
-    store = EvidenceStore(results / STORE)
-    facts, end = record.facts, EMPTY
-    if record.evidence is not None:
-        facts, end = store.evidence(record.evidence)
-        if facts != record.facts:
-            raise CheckFailed("run.json in the evidence is not the record's", about=str(record.run))
-    return Bundle(
-        task=task,
-        assertions=tuple(read_model(folder / "assertions.json", AssertionList)),
-        agent=read_model(root / "images" / "agents" / record.run.agent / "agent.json", Agent),
-        fixture=read_model(fixture_folder / "fixture.json", Fixture),
-        erc_baseline=read_model(fixture_folder / "baseline" / "erc.json", BaselineReport),
-        drc_baseline=read_model(fixture_folder / "baseline" / "drc.json", BaselineReport),
-        facts=facts,
-        pristine=store.tree(record.stamp.fixture_sha256),
-        baseline=store.tree(facts.baseline_sha256),
-        end=end,
-    )
+
+    def _read(self, task_id: str, agent: str) -> _Pinned:
+        key = task_id, agent
+        if key not in self._pinned:
+            folder = self._root / "tasks" / task_id
+            task = read_model(folder / "task.json", Task)
+            fixture = self._root / task.fixture.path
+            self._pinned[key] = _Pinned(
+                manifest_sha256=manifest_hash(folder),
+                task=task,
+                assertions=tuple(read_model(folder / "assertions.json", AssertionList)),
+                agent=read_model(self._root / "images" / "agents" / agent / "agent.json", Agent),
+                fixture=read_model(fixture / "fixture.json", Fixture),
+                erc=read_model(fixture / "baseline" / "erc.json", BaselineReport),
+                drc=read_model(fixture / "baseline" / "drc.json", BaselineReport),
+            )
+        return self._pinned[key]
 
 
 def differences(recorded: Verdict, again: Verdict) -> Iterator[str]:

@@ -5,19 +5,27 @@ Layout: ``refs/runs/<run>/a<attempt>`` holds ``run.json``, ``manifest.json`` and
 takes ``..`` and ``.git`` and loses ``a`` beside ``a/b``.
 """
 
+from __future__ import annotations
+
 import subprocess
-from collections.abc import Iterable
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from grader.evidence import Entry, Tree
 from grader.git import CLEAN_ENVIRONMENT
 from schema.errors import CheckFailed
-from schema.hashing import sha256
+from schema.hashing import sha256, tree_hash
 from schema.jsonfile import canonical, parse_json, validate_as
 from schema.paths import decode_path, encode_path
 from schema.run import Evidence, EvidenceEntry, EvidenceRef, RunFacts
 
 STORE = "evidence.git"
+KEPT_BYTES = 256 * 2**20
+"""Of files' contents that an open store keeps."""
 
 
 def tree_ref(digest: str) -> str:
@@ -25,15 +33,16 @@ def tree_ref(digest: str) -> str:
     return f"refs/trees/{digest}"
 
 
-def describe(tree: Tree) -> list[EvidenceEntry]:
-    """The manifest entries of a tree, sorted by path bytes."""
+def describe(tree: Tree, known: Mapping[str, str] | None = None) -> list[EvidenceEntry]:
+    """The manifest entries of a tree, sorted by path bytes; ``known``: path → SHA-256 computed already."""
+    digests = known or {}
     return [
         EvidenceEntry(
             path=encode_path(path),
             kind=entry.kind,
             mode=f"{entry.mode:04o}",
             size=len(entry.data),
-            sha256=sha256(entry.data),
+            sha256=digests.get(path) or sha256(entry.data),
         )
         for path, entry in sorted(tree.items(), key=lambda item: item[0].encode("utf-8", "surrogateescape"))
     ]
@@ -45,18 +54,44 @@ def evidence_id(evidence: Evidence) -> str:
 
 
 class EvidenceStore:
-    """Read access to one evidence store."""
+    """Read access to one evidence store.
+
+    Used as a context manager it keeps one git process and what it read for all calls: runs of a task share
+    nearly every file. Any number of threads may read at once.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._kept: Objects | None = None
+        self._trees: dict[str, Tree] = {}
+
+    def __enter__(self) -> Self:
+        self._kept = Objects(self.path)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._kept:
+            self._kept.close()
+        self._kept = None
+        self._trees.clear()
 
     def tree(self, digest: str) -> Tree:
         """A fixture or baseline tree by its tree hash.
 
         Raises:
-            CheckFailed: it is not in the store.
+            CheckFailed: it is not in the store, or is another one.
         """
-        return self._entries(tree_ref(digest), prefix="tree/")[1]
+        if digest in self._trees:
+            return self._trees[digest]
+        ref = tree_ref(digest)
+        with self._objects() as objects:
+            tree = {path: entry for path, (entry, _) in _below(objects, ref).items()}
+        pairs = ((path.encode("utf-8", "surrogateescape"), entry.data) for path, entry in tree.items())
+        if tree_hash(pairs) != digest:
+            raise CheckFailed("the tree does not have the hash it is kept under", about=f"{self.path} {ref}")
+        if self._kept:
+            self._trees[digest] = tree
+        return tree
 
     def evidence(self, ref: EvidenceRef) -> tuple[RunFacts, Tree]:
         """Run facts and end tree of one run, checked against the evidence id.
@@ -65,7 +100,9 @@ class EvidenceStore:
             CheckFailed: missing, or not what the record says.
         """
         about = f"evidence {ref.ref}"
-        fixed, tree = self._entries(ref.ref, prefix="tree/")
+        with self._objects() as objects:
+            fixed = {name: objects.data(blob) for _, blob, name in objects.tree(f"{ref.ref}^{{tree}}")[0]}
+            below = _below(objects, ref.ref)
         try:
             facts_value = parse_json(fixed["run.json"], about)
             manifest = validate_as(Evidence, parse_json(fixed["manifest.json"], about), about)
@@ -75,65 +112,127 @@ class EvidenceStore:
             raise CheckFailed("manifest does not have the recorded evidence id", about=about)
         if sha256(canonical(facts_value)) != manifest.run_sha256:
             raise CheckFailed("run.json is not the one the manifest names", about=about)
-        modes = {entry.path: int(entry.mode, 8) for entry in manifest.entries}
         # git keeps only the executable bit; the manifest has them all.
+        modes = {entry.path: int(entry.mode, 8) for entry in manifest.entries}
         tree = {
             path: Entry(data=entry.data, mode=modes.get(encode_path(path), entry.mode), kind=entry.kind)
-            for path, entry in tree.items()
+            for path, (entry, _) in below.items()
         }
-        if describe(tree) != manifest.entries:
+        if describe(tree, {path: digest for path, (_, digest) in below.items()}) != manifest.entries:
             raise CheckFailed("files are not those the manifest names", about=about)
         return validate_as(RunFacts, facts_value, about), tree
 
-    def _entries(self, ref: str, *, prefix: str) -> tuple[dict[str, bytes], dict[str, Entry]]:
-        """Files beside ``prefix`` by name, and entries below it by decoded path."""
-        listing = self._git("ls-tree", "-r", "-z", "--full-tree", ref, about=ref)
-        rows: list[tuple[str, str, str]] = []
-        for line in listing.split(b"\0"):
-            if line:
-                head, _, path = line.partition(b"\t")
-                mode, _, blob = head.decode().split(" ")
-                rows.append((mode, blob, path.decode()))
-        blobs = self._blobs({blob for _, blob, _ in rows}, about=ref)
-        fixed = {path: blobs[blob] for _, blob, path in rows if not path.startswith(prefix)}
-        tree = {
-            decode_path(path.removeprefix(prefix)): Entry(
-                data=blobs[blob],
-                mode=0o777 if mode == "120000" else int(mode[-3:], 8),
-                kind="symlink" if mode == "120000" else "file",
+    @contextmanager
+    def _objects(self) -> Iterator[Objects]:
+        if self._kept:
+            yield self._kept
+            return
+        objects = Objects(self.path)
+        try:
+            yield objects
+        finally:
+            objects.close()
+
+
+def _below(objects: Objects, ref: str) -> dict[str, tuple[Entry, str]]:
+    """Entry and SHA-256 of every file below ``tree/`` of a commit, by decoded path."""
+    found: dict[str, tuple[Entry, str]] = {}
+    # A commit of nothing has no tree/ at all.
+    pending = [(blob, "") for name, blob in objects.tree(f"{ref}^{{tree}}")[1] if name == "tree"]
+    while pending:
+        tree, prefix = pending.pop()
+        files, folders = objects.tree(tree)
+        pending += [(below, f"{prefix}{name}/") for name, below in folders]
+        for mode, blob, name in files:
+            link = mode == "120000"
+            entry = Entry(
+                data=objects.data(blob),
+                mode=0o777 if link else int(mode[-3:], 8),
+                kind="symlink" if link else "file",
             )
-            for mode, blob, path in rows
-            if path.startswith(prefix)
-        }
-        return fixed, tree
+            found[decode_path(prefix + name)] = entry, objects.sha256(blob)
+    return found
 
-    def _blobs(self, ids: Iterable[str], *, about: str) -> dict[str, bytes]:
-        wanted = sorted(ids)
-        data = self._git("cat-file", "--batch", about=about, stdin="".join(f"{i}\n" for i in wanted).encode())
-        out: dict[str, bytes] = {}
-        at = 0
-        for blob in wanted:
-            end = data.index(b"\n", at)
-            head = data[at:end].split(b" ")
-            if head[1] == b"missing":
-                raise CheckFailed(f"object {blob} is missing", about=f"{self.path} {about}")
-            size = int(head[2])
-            out[blob] = data[end + 1 : end + 1 + size]
-            at = end + 1 + size + 1
-        return out
 
-    def _git(self, *arguments: str, about: str, stdin: bytes = b"") -> bytes:
-        if not self.path.is_dir():
-            raise CheckFailed("no such evidence store", about=str(self.path), fix="run copperbench run first")
-        done = subprocess.run(
+class Objects:
+    """One ``git cat-file``: objects of a store by name, kept as far as there is room."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_dir():
+            raise CheckFailed("no such evidence store", about=str(path), fix="run copperbench run first")
+        self._path = path
+        self._lock = threading.Lock()
+        self._blobs: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
+        self._bytes = 0
+        self._process = subprocess.Popen(
             # The store may be mounted from another user's files; it is ours and holds no configuration.
-            ["git", "-c", "safe.directory=*", "--git-dir", str(self.path), *arguments],
+            ["git", "-c", "safe.directory=*", "--git-dir", str(path), "cat-file", "--batch"],
             env=CLEAN_ENVIRONMENT,
-            input=stdin,
-            capture_output=True,
-            check=False,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
-        if done.returncode:
-            reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise CheckFailed(reason[-1] if reason else "git failed", about=f"{self.path} {about}")
-        return done.stdout
+
+    def close(self) -> None:
+        """End git."""
+        self._process.communicate()
+
+    def tree(self, name: str) -> tuple[list[tuple[str, str, str]], list[tuple[str, str]]]:
+        """Files as (mode, object, name), and folders as (name, object), of one tree object."""
+        data = self._read(name, "tree")
+        files: list[tuple[str, str, str]] = []
+        folders: list[tuple[str, str]] = []
+        at = 0
+        while at < len(data):
+            end = data.index(b"\0", at)
+            mode, _, raw = data[at:end].partition(b" ")
+            blob = data[end + 1 : end + 21].hex()
+            if mode == b"40000":
+                folders.append((raw.decode(), blob))
+            else:
+                files.append((mode.decode(), blob, raw.decode()))
+            at = end + 21
+        return files, folders
+
+    def data(self, blob: str) -> bytes:
+        """A file's content; one object however often it is asked for."""
+        return self._blob(blob)[0]
+
+    def sha256(self, blob: str) -> str:
+        """SHA-256 of a file's content."""
+        return self._blob(blob)[1]
+
+    def _blob(self, blob: str) -> tuple[bytes, str]:
+        with self._lock:
+            if blob in self._blobs:
+                self._blobs.move_to_end(blob)
+                return self._blobs[blob]
+        data = self._read(blob, "blob")
+        found = data, sha256(data)
+        with self._lock:
+            if blob not in self._blobs:
+                self._blobs[blob] = found
+                self._bytes += len(data)
+            while self._bytes > KEPT_BYTES and len(self._blobs) > 1:
+                self._bytes -= len(self._blobs.popitem(last=False)[1][0])
+        return found
+
+    def _read(self, name: str, kind: str) -> bytes:
+        asked, answer = self._process.stdin, self._process.stdout
+        if asked is None or answer is None:
+            raise CheckFailed("git does not run", about=str(self._path))
+        with self._lock:
+            try:
+                asked.write(f"{name}\n".encode())
+                asked.flush()
+                head = answer.readline().split(b" ")
+                if len(head) != 3 or not head[-1].strip().isdigit():
+                    raise CheckFailed(f"object {name} is missing", about=str(self._path))
+                size = int(head[2])
+                data = answer.read(size)
+                answer.read(1)
+            except OSError:
+                raise CheckFailed("git ended", about=f"{self._path} {name}") from None
+        if head[1].decode() != kind or len(data) != size:
+            raise CheckFailed(f"object {name} is no whole {kind}", about=str(self._path))
+        return data

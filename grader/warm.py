@@ -19,6 +19,7 @@ from grader.grade import grade
 from grader.kicad.cli import Job, KicadCli, sha256
 from grader.kicad.design import Design
 from grader.kicad.paths import design_files
+from grader.vocabulary.changes import holds_secret
 from schema.agent import Agent
 from schema.assertions import ASSERTION_LIST
 from schema.fixture import BaselineReport, Fixture
@@ -106,6 +107,9 @@ def _bundle() -> Bundle:
         {"id": "b", "type": "erc_no_new_violations", **common},
         {"id": "c", "type": "drc_no_new_violations", **common},
         {"id": "d", "type": "check_clean", **common},
+        {"id": "f", "type": "rollback_byte_identical", **common},
+        {"id": "g", "type": "no_secret", **common},
+        {"id": "h", "type": "diff_ratio_max", "args": {"path": "docs/BOM.md", "ratio": 1}, **common},
         {"id": "e", "type": "doc_contains", "args": {"doc": "docs/BOM.md", "pattern": "R1"}, **common},
     ]
     pinned = {"path": "fixtures/w", "sha256": "0" * 64}
@@ -212,6 +216,8 @@ class Fixtures:
 
 def _read(fixture: Fixture, tree: Tree) -> None:
     design = Design(tree, artifacts=fixture.artifacts, pristine=tree, cli=_Canned())
+    for entry in tree.values():
+        holds_secret(entry.data)
     for data in design_files(tree).values():
         sha256(data)
     _ = design.escapes, design.hierarchy

@@ -58,7 +58,9 @@ def run(
 ) -> Iterator[Result]:
     """Run the agent ``words`` on each task, at most ``limit`` seconds each, in a new folder below ``runs``.
 
-    ``budget`` (USD a task) is handed to the agent; keeping to it is the agent's part. Raises EnvironmentFault.
+    ``budget`` (USD a task) is handed to the agent; keeping to it is the agent's part.
+
+    Raises EnvironmentFault.
     """
     for task in [tasks.load(root, name) for name in names]:
         folder = Path(tempfile.mkdtemp(prefix=f"taskbench-{task.name}-", dir=runs)).resolve()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from grader.kicad.errors import Unjudgeable
+from grader.kicad.sexpr import KEPT
 from schema.errors import InvalidFile
 from schema.jsonfile import parse_json
 
@@ -20,8 +22,9 @@ PINNED_SCHEMATIC = ("connection_grid_size", "meta")
 MAX_BYTES = 16 * 1024 * 1024
 
 
+@lru_cache(maxsize=KEPT)
 def read_project(data: bytes, about: str) -> Json:
-    """Read a ``.kicad_pro``: strict JSON, one object.
+    """Read a ``.kicad_pro``: strict JSON, one object; shared, so never to be changed.
 
     Raises:
         Unjudgeable: KiCad would silently fall back to default rules on a file it cannot read.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from grader.diff import (
     SIDE_FILES,
@@ -16,6 +17,7 @@ from grader.diff import (
     rewritten,
 )
 from grader.globs import matches_any
+from grader.kicad.sexpr import KEPT
 from grader.vocabulary.context import Context, Outcome, check, failed, passed
 from schema.assertions import CommitCountArgs, DiffRatioArgs, FilesTouchedArgs, NoArgs, PathArgs
 from schema.credentials import scan
@@ -86,10 +88,18 @@ def no_secret(_args: NoArgs, context: Context) -> Outcome:
         return failed(f"{facts.refused_count} entries were not kept, so they cannot be searched")
     found = []
     for path, entry in context.bundle.end.items():
+        if not holds_secret(entry.data) and not scan(path_bytes(path), b""):
+            continue
         if secret := scan(path_bytes(path), entry.data):
             # By hash: the path may hold the secret itself.
             found.append(f"pattern {secret.pattern} in the path of SHA-256 {secret.path_sha256[:16]}")
     return _none(sorted(found), f"{len(context.bundle.end)} files hold no credential", "credential found")
+
+
+@lru_cache(maxsize=KEPT)
+def holds_secret(data: bytes) -> bool:
+    """Whether a file's content matches the credential list; most files are the fixture's."""
+    return scan(b"", data) is not None
 
 
 def _refused(context: Context, allowed: tuple[str, ...] | list[str]) -> Iterator[str]:

@@ -5,7 +5,6 @@ What differs between the majors is asserted here, so that a new release that dif
 
 import json
 import subprocess
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from orchestrator.project import Project
 from tests.integration import test_grader_kicad as kicad
 from tests.integration.conftest import ROOT
 from tests.integration.test_fixtures import KNOWN
-from tests.integration.test_grader_kicad import BOARD, SHEET, Bench, kinds
+from tests.integration.test_grader_kicad import BOARD, Bench, kinds
 from tests.integration.test_runs import copperbench, play
 from tests.unit.grader.kicad import twins
 
@@ -151,11 +150,17 @@ def test_both_read_the_same_nets_and_parts(benches: list[dict[str, Any]]) -> Non
 
 
 def test_a_label_on_one_pin_is_an_error_for_9_and_a_warning_for_10(bench: Bench) -> None:
-    """A task that counts on ERC alone to see a half-done renaming would pass under 10."""
-    one_pin = twins.label("global_label", "ALONE", 76.2, 45.72)
-    new = kinds(bench.ask("erc", {SHEET: twins.root_sheet(one_pin)})) - kinds(bench.ask("erc", {}))
-    wanted = {REFERENCE.grader: "global_label_dangling", TEN.grader: "isolated_pin_label"}
-    assert new == Counter({wanted[kicad.IMAGE]: 1})
+    """TX/RX is on R3.1 alone. A task that counts on ERC to see a half-done renaming would pass under 10."""
+    found = [
+        (entry["type"], entry["severity"])
+        for entry in bench.ask("erc", {})["violations"]
+        if entry["type"] in ("label_dangling", "isolated_pin_label")
+    ]
+    wanted = {
+        REFERENCE.grader: ("label_dangling", "error"),
+        TEN.grader: ("isolated_pin_label", "warning"),
+    }
+    assert found == [wanted[kicad.IMAGE]]
 
 
 def test_both_stop_counting_at_the_same_numbers(bench: Bench) -> None:
@@ -166,9 +171,10 @@ def test_both_stop_counting_at_the_same_numbers(bench: Bench) -> None:
         for net, down in (("GND", 0), ("VCC", 0.3))
     ]
     said = bench.ask("drc", {BOARD: twins.board(*tracks)})
-    stopped = {"clearance": 499, "unconnected_items": 499, "track_dangling": 199}
-    assert {kind: count for kind, count in kinds(said).items() if kind in stopped} == stopped
-    assert {kind for _, kind in said["stopped"]} == stopped.keys()
+    stops = {"clearance": 499, "unconnected_items": 499, "track_dangling": 199}
+    # A thread that has just found one adds it.
+    assert all(kinds(said)[kind] in (stop, stop + 1) for kind, stop in stops.items()), kinds(said)
+    assert {kind for _, kind in said["stopped"]} == stops.keys()
 
 
 def test_the_affected_net_is_found_in_a_board_that_kicad_10_wrote(tmp_path: Path) -> None:
