@@ -1,7 +1,7 @@
 """How long grading a board takes, split into kicad-cli and ours, for every board of a mirror folder.
 
-``COPPERBENCH_FIXTURE_MIRROR=DIR python bench/grading.py [BOARD …]`` from the checkout, with images in place. Each
-board is graded three times in a fresh grader container: cold; after an edit of the board that leaves the
+``COPPERBENCH_FIXTURE_MIRROR=DIR python bench/grading.py [BOARD …]`` from the checkout, with images in place.
+Each board is graded three times in a fresh grader container: cold; after an edit of the board that leaves the
 schematic as it was; and again with everything in the cache. Asked are the nine assertions that read a design.
 """
 

@@ -1,7 +1,7 @@
 """What grading stored evidence again costs: cold against the kicad-cli calls it needs, and from the cache.
 
-``python bench/rescore.py [--tasks NAME …] [--jobs 2] [--passes 3]`` from the checkout, with images and fixtures
-in place. Plays every shipped solution of the tasks into a temporary checkout, then grades all of them again:
+``python bench/rescore.py [--tasks NAME …] [--jobs 2] [--passes 3]`` from the checkout, with images and
+fixtures in place. Plays every shipped solution of the tasks into a temporary checkout, then grades all of them again:
 
 - cold at one job, whose seconds inside kicad-cli are the sum of the calls that are needed at least once;
 - cold at ``--jobs``, as wall time against that sum;
@@ -43,8 +43,8 @@ class Meter:
         self.kicad = 0.0
         self.each: list[float] = []
 
-    def grade(self, bundle: Bundle) -> Verdict:
-        """Grade one bundle."""
+    def grade(self, bundle: Bundle, _major: str) -> Verdict:
+        """Grade one bundle in the reference environment."""
         began = time.monotonic()
         graded = self.pool.grade(bundle)
         with self._lock:

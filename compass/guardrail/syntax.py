@@ -3,7 +3,7 @@
 A guard reads text that somebody may have written against it, so the parser never gives up on a syntax error
 (it
 takes what it can and goes on), never looks back, and refuses only nesting deeper than ``DEPTH``. See
-docs/decisions/007-compass-parses-shell-itself.md for why it is not tree-sitter's; tests hold the two
+docs/decisions/004-compass-parses-shell-itself.md for why it is not tree-sitter's; tests hold the two
 against each other.
 """
 
