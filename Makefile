@@ -11,7 +11,7 @@ PYTEST := .venv/bin/python -m pytest
 	integration test kicad10 slow prove-image figures format schemas clean
 
 help: ## Say what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 environment: ## Virtual environment from the lock
 	@scripts/environment
@@ -37,8 +37,8 @@ endif
 	@$(COPPERBENCH) images build
 	@$(COPPERBENCH) leaderboard
 
-rescore: images ## Grade stored evidence again: RESULTS=results/2026-01-31
-	@$(COPPERBENCH) rescore '$(or $(RESULTS),results)' --jobs $(JOBS)
+rescore: images ## Grade stored evidence again: RESULTS=results/2026-01-31, KICAD=10 for the second environment
+	@$(COPPERBENCH) rescore '$(or $(RESULTS),results)' --jobs $(JOBS) $(if $(KICAD),--kicad $(KICAD))
 
 doctor: environment ## Tell what is there and what is missing; compass's gate
 	@$(COPPERBENCH) doctor
@@ -66,6 +66,10 @@ integration: images fixtures ## Tests with a real engine, real kicad-cli and rea
 	@$(PYTEST) tests/integration
 
 test: check unit integration ## Everything CI runs
+
+kicad10: setup fixtures ## Build the second environment (KiCad 10) and hold it against the reference
+	@$(COPPERBENCH) images build --kicad 10
+	@$(PYTEST) tests/integration/test_kicad10.py
 
 slow: images fixtures ## Integration tests that take minutes each, such as a 70 MB board
 	@$(PYTEST) tests/integration -m slow

@@ -1,7 +1,7 @@
 """What grading stored evidence again costs: cold against the kicad-cli calls it needs, and from the cache.
 
-``python bench/rescore.py [--tasks NAME …] [--jobs 2] [--passes 3]`` from the checkout, with images and
-fixtures in place. Plays every shipped solution of the tasks into a temporary checkout, then grades all of them again:
+``python bench/rescore.py [--tasks NAME …] [--jobs 2] [--passes 2]`` from the checkout, with images and
+fixtures in place. Plays every shipped solution of the tasks into a temporary checkout, then grades all again:
 
 - cold at one job, whose seconds inside kicad-cli are the sum of the calls that are needed at least once;
 - cold at ``--jobs``, as wall time against that sum;
@@ -83,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", nargs="*")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--passes", type=int, default=2)
     options = parser.parse_args()
     engine = Engine.connect()
     with tempfile.TemporaryDirectory() as folder:

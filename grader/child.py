@@ -28,7 +28,7 @@ from grader.kicad.cache import Cache
 from grader.kicad.cli import KicadCli
 from schema.verdict import Verdict
 
-WALL_SECONDS = 600
+WALL_SECONDS = 840
 """Wall limit of one grade, kicad-cli's calls included."""
 MEMORY = 3 * 2**30
 """Address space of the child. kicad-cli has limits of its own."""

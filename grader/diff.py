@@ -101,14 +101,54 @@ def line_count(data: bytes) -> int:
 
 def fewest_changes(before: bytes, after: bytes) -> int:
     """A lower bound of added + deleted lines, cheap on any input: how far two multisets of lines differ."""
-    left, right = _multiset(before), _multiset(after)
+    left, right = (_multiset(part) for part in differing(before, after))
     return (left - right).total() + (right - left).total()
 
 
+def differing(before: bytes, after: bytes) -> tuple[bytes, bytes]:
+    """Both files without the whole lines that they begin and end with alike; no diff touches those."""
+    start = before.rfind(b"\n", 0, _common(before, after)) + 1
+    left, right = before[start:], after[start:]
+    same = _common(left[::-1], right[::-1])
+    # The common end may begin in the middle of a line.
+    newline = left.find(b"\n", len(left) - same)
+    keep = len(left) - newline - 1 if newline >= 0 else 0
+    return left[: len(left) - keep], right[: len(right) - keep]
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many bytes two texts begin with alike, by halving: comparing slices costs next to nothing."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _plain_edit(before: bytes, after: bytes) -> tuple[int, int] | None:
+    """Lines added and deleted where no line is on both sides of the edit but those in order; else None.
+
+    Then the lines that only one side has are the whole minimal diff, and git need not be asked.
+    """
+    left, right = (_lines(part) for part in differing(before, after))
+    here, there = set(left), set(right)
+    kept = [line for line in left if line in there]
+    if kept != [line for line in right if line in here]:
+        return None
+    return len(right) - len(kept), len(left) - len(kept)
+
+
 def _multiset(data: bytes) -> Counter[bytes]:
+    return Counter(_lines(data))
+
+
+def _lines(data: bytes) -> list[bytes]:
     *lines, last = data.split(b"\n")
     # A last line without its newline is another line than one with it; only it holds the mark.
-    return Counter([*lines, last + b"\n"] if last else lines)
+    return [*lines, last + b"\n"] if last else lines
 
 
 def rewritten(before: bytes, after: bytes, ratio: float) -> int | None:
@@ -129,7 +169,7 @@ def rewritten(before: bytes, after: bytes, ratio: float) -> int | None:
 
 
 def count_lines(before: bytes, after: bytes | None, *, seconds: float = SECONDS) -> LineCount:
-    """Lines added and deleted by git's minimal diff; a deleted file (``after`` None) counts all its lines.
+    """Lines added and deleted as git's minimal diff counts them; a deleted file (``after`` None) counts all.
 
     Raises:
         Uncountable: git failed or took longer than ``seconds``.
@@ -139,6 +179,8 @@ def count_lines(before: bytes, after: bytes | None, *, seconds: float = SECONDS)
         return LineCount(added=0, deleted=total, baseline=total)
     if before == after:
         return LineCount(added=0, deleted=0, baseline=total)
+    if (edit := _plain_edit(before, after)) is not None:
+        return LineCount(added=edit[0], deleted=edit[1], baseline=total)
     with tempfile.TemporaryDirectory(prefix="copperbench-diff-") as name:
         folder = Path(name)
         (folder / "a").write_bytes(before)

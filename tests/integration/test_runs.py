@@ -31,7 +31,7 @@ def play(project: Project, engine: Engine, task: str, *solutions: str, jobs: int
     return execute(project, engine, plan, jobs=jobs, report=lambda _: None)
 
 
-def copperbench(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
+def copperbench(project: Project, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The command line, in a checkout."""
     return subprocess.run(
         [*COPPERBENCH, *arguments],
@@ -39,7 +39,7 @@ def copperbench(project: Project, *arguments: str) -> subprocess.CompletedProces
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )
 
 

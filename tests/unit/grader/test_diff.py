@@ -1,17 +1,20 @@
 """Differences between trees, and lines as git counts them."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from grader.diff import (
     Changes,
     LineCount,
     Uncountable,
+    _numstat,
     compare,
     count_lines,
+    differing,
     fewest_changes,
     line_count,
     printable,
@@ -134,6 +137,37 @@ def _longest_common(one: list[bytes], two: list[bytes]) -> int:
         for j, b in enumerate(two, 1):
             previous, row[j] = row[j], previous + 1 if a == b else max(row[j], row[j - 1])
     return row[-1]
+
+
+LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"d\r\n", b"\0\n", b"\n"]), max_size=12)
+
+
+@given(LINES, LINES, st.sampled_from([b"", b"a", b"x"]), st.sampled_from([b"", b"a", b"x"]))
+@settings(max_examples=60, deadline=None)
+def test_an_edit_counted_without_git_is_what_git_counts(
+    one: list[bytes], two: list[bytes], end: bytes, other: bytes
+) -> None:
+    """The short cut for plain edits must never show: lines that moved, repeated or lost their newline."""
+    before, after = b"".join(one) + end, b"".join(two) + other
+    assume(before != after)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "a").write_bytes(before)
+        (folder / "b").write_bytes(after)
+        by_git = _numstat(folder, 60)
+    count = count_lines(before, after)
+    assert (count.added, count.deleted) == by_git
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40), st.binary(max_size=40))
+def test_what_two_files_begin_and_end_with_is_left_out(
+    begin: bytes, one: bytes, two: bytes, end: bytes
+) -> None:
+    before, after = begin + one + end, begin + two + end
+    left, right = differing(before, after)
+    assert left in before and right in after
+    assert len(before) - len(left) == len(after) - len(right)
+    assert fewest_changes(left, right) == fewest_changes(before, after)
 
 
 @given(TEXTS, TEXTS)

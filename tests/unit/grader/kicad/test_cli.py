@@ -64,6 +64,12 @@ def test_the_home_is_fresh_and_has_empty_tables(tmp_path: Path) -> None:
     assert runner.run("netlist", TARGET, FILES) == expected
 
 
+def test_kicad_uses_one_thread(tmp_path: Path) -> None:
+    """With two, a shorted board has a finding more in some runs: graded again, a naive record differs."""
+    body = 'cat "$HOME/.config/kicad/9.0/kicad_advanced" > "$out"'
+    assert cli(tmp_path, body).run("drc", TARGET, FILES) == b"MaximumThreads=1\n"
+
+
 def test_nothing_of_our_environment_reaches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KICAD9_SYMBOL_DIR", "/secret")
     monkeypatch.setenv("SOME_KEY", "secret")
