@@ -92,7 +92,8 @@ def _from_upstream(fixture: Fixture) -> Iterator[tuple[str, bytes]]:
             repo.git.fetch("--quiet", "--depth=1", "--no-tags", upstream.url, upstream.commit)
             root = repo.commit(upstream.commit).tree
         except (git.GitCommandError, ValueError) as error:
-            said = str(getattr(error, "stderr", error)).partition("fatal: ")[2].strip().splitlines()
+            words = str(getattr(error, "stderr", error)).partition("fatal: ")[2]
+            said = words.strip().rstrip("'").splitlines()
             raise FixtureError(
                 f"upstream does not give the commit ({said[0] if said else 'git failed'})",
                 about=f"{upstream.url} for fixture {fixture.id}",
