@@ -44,7 +44,7 @@ doctor: environment ## Tell what is there and what is missing; compass's gate
 	@$(COPPERBENCH) doctor
 	@.venv/bin/compass doctor
 
-gate: environment ## compass's corpora, robustness and seeded bugs: no model, no network
+gate: environment ## compass's corpora, robustness and seeded bugs: no language model, no network
 	@.venv/bin/compass bench
 	@.venv/bin/compass redteam --attack
 	@.venv/bin/compass taskbench validate

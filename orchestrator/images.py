@@ -41,7 +41,7 @@ class ImageSpec:
     dockerfile: str
     parent: str
     context: tuple[str, ...] = ()
-    """Files and folders of the checkout, each laid into the context under the name given by ``renamed``."""
+    """Files and folders of the checkout, each laid into the context under its own path."""
     strip: str = ""
     """Prefix removed from context paths."""
     lock: str = ""
