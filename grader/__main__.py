@@ -13,7 +13,7 @@ from pathlib import Path
 
 import grader
 from grader.local import local_graders
-from grader.report.leaderboard import render, splice
+from grader.report.leaderboard import render_results, splice
 from grader.rescore import Rescored, locate, rescore
 from grader.results import read_records
 from grader.serve import serve
@@ -110,7 +110,7 @@ def leaderboard_matches(path: Path) -> bool | None:
     if not document.is_file():
         return None
     text = document.read_text("utf-8")
-    return splice(text, render(record for _, record in read_records(results))) == text
+    return splice(text, render_results(results)) == text
 
 
 def conclude(outcomes: list[Rescored], board: bool | None, *, as_json: bool) -> int:

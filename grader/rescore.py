@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from grader.evidence import EMPTY, Bundle
 from grader.results import read_records
-from grader.store import STORE, EvidenceStore
+from grader.store import STORE, EvidenceStore, whole_store
 from schema.agent import Agent
 from schema.assertions import Assertion, AssertionList
+from schema.condition import apply
 from schema.errors import CheckFailed, CopperbenchError
 from schema.fixture import BaselineReport, Fixture
 from schema.hashing import manifest_hash
@@ -129,17 +131,19 @@ class Loader:
 
     def __init__(self, root: Path, results: Path) -> None:
         self._root = root
+        self._results = results
+        self._open = ExitStack()
         self._store = EvidenceStore(results / STORE)
-        self._open = (results / STORE).is_dir()
         self._pinned: dict[tuple[str, str], _Pinned] = {}
 
     def __enter__(self) -> Self:
-        if self._open:
-            self._store.__enter__()
+        self._store = EvidenceStore(self._open.enter_context(whole_store(self._results)))
+        if self._store.path.is_dir():
+            self._open.enter_context(self._store)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._store.__exit__()
+        self._open.close()
 
     def bundle(self, record: Record) -> Bundle:
         """All that grading a record again may read.
@@ -161,7 +165,7 @@ class Loader:
             if facts != record.facts:
                 raise CheckFailed("run.json in the evidence is not the record's", about=str(record.run))
         return Bundle(
-            task=pinned.task,
+            task=apply(pinned.task, record.run.condition),
             assertions=pinned.assertions,
             agent=pinned.agent,
             fixture=pinned.fixture,

@@ -7,6 +7,7 @@ from pathlib import Path
 from schema.jsonfile import read_model
 from schema.record import Record
 
+PLANS = "plans"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 

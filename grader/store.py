@@ -8,6 +8,7 @@ takes ``..`` and ``.git`` and loses ``a`` beside ``a/b``.
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,8 @@ from schema.paths import decode_path, encode_path
 from schema.run import Evidence, EvidenceEntry, EvidenceRef, RunFacts
 
 STORE = "evidence.git"
+BUNDLE = "evidence.bundle"
+"""Beside the store: evidence as one committed file. The store itself is never committed."""
 KEPT_BYTES = 256 * 2**20
 """Of files' contents that an open store keeps."""
 
@@ -51,6 +54,60 @@ def describe(tree: Tree, known: Mapping[str, str] | None = None) -> list[Evidenc
 def evidence_id(evidence: Evidence) -> str:
     """SHA-256 of the canonical manifest: the same in any store (DESIGN §3)."""
     return sha256(canonical(evidence.to_json()))
+
+
+def refs(git_dir: Path) -> dict[str, str]:
+    """Ref → object of a store."""
+    return _pairs("--git-dir", str(git_dir), "for-each-ref", "--format=%(objectname) %(refname)")
+
+
+def bundled(bundle: Path) -> dict[str, str]:
+    """Ref → object of a bundle."""
+    return _pairs("bundle", "list-heads", str(bundle))
+
+
+def _pairs(*arguments: str) -> dict[str, str]:
+    lines = run_git(*arguments).decode().splitlines()
+    return {name: found for found, _, name in (line.partition(" ") for line in lines)}
+
+
+def run_git(*arguments: str, stdin: bytes = b"") -> bytes:
+    """What a git command prints.
+
+    Raises:
+        CheckFailed: it failed.
+    """
+    # Stores may be mounted from another user's files; they are ours and hold no configuration of others.
+    done = subprocess.run(
+        ["git", "-c", "safe.directory=*", *arguments],
+        env=CLEAN_ENVIRONMENT,
+        input=stdin,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise CheckFailed(f"git {arguments[0]} failed ({said[-1] if said else done.returncode})")
+    return done.stdout
+
+
+@contextmanager
+def whole_store(results: Path) -> Iterator[Path]:
+    """A store that holds all evidence of a results folder, a committed bundle's too. Writes nothing there."""
+    store, bundle = results / STORE, results / BUNDLE
+    here = refs(store) if store.is_dir() else {}
+    if not bundle.is_file() or (here and bundled(bundle).items() <= here.items()):
+        yield store
+        return
+    with tempfile.TemporaryDirectory(prefix="evidence-") as folder:
+        joined = Path(folder) / STORE
+        run_git("init", "-q", "--bare", "--template=", "--object-format=sha1", str(joined))
+        if here:
+            (joined / "objects" / "info" / "alternates").write_text(f"{store.resolve()}/objects\n", "utf-8")
+            updates = "".join(f"create {name} {found}\n" for name, found in here.items())
+            run_git("--git-dir", str(joined), "update-ref", "--stdin", stdin=updates.encode())
+        run_git("--git-dir", str(joined), "fetch", "-q", str(bundle.resolve()), "+refs/*:refs/*")
+        yield joined
 
 
 class EvidenceStore:
@@ -92,6 +149,18 @@ class EvidenceStore:
         if self._kept:
             self._trees[digest] = tree
         return tree
+
+    def find(self, ref: str) -> EvidenceRef | None:
+        """The evidence kept under a ref, if any is."""
+        with self._objects() as objects:
+            try:
+                files = {name: blob for _, blob, name in objects.tree(f"{ref}^{{tree}}")[0]}
+                data = objects.data(files["manifest.json"])
+            except (CheckFailed, KeyError):
+                return None
+        about = f"evidence {ref}"
+        manifest = validate_as(Evidence, parse_json(data, about), about)
+        return EvidenceRef(id=evidence_id(manifest), ref=ref)
 
     def evidence(self, ref: EvidenceRef) -> tuple[RunFacts, Tree]:
         """Run facts and end tree of one run, checked against the evidence id.

@@ -164,6 +164,7 @@ def _bundle() -> Bundle:
         drc_baseline=BaselineReport(kicad={"9": []}),
         facts=RunFacts(
             run=run,
+            claim=1,
             attempt=1,
             baseline_commit="0" * 40,
             baseline_sha256="0" * 64,

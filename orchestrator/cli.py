@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +9,10 @@ from typing import Annotated
 import typer
 
 import orchestrator
+from orchestrator import cli_results
 from orchestrator.console import Screen
 from orchestrator.kicad import ENVIRONMENTS, REFERENCE, environment
+from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, Results
 from orchestrator.project import Project
 from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft, UsageError
 from schema.run import Plan
@@ -21,12 +22,6 @@ images_app = typer.Typer(no_args_is_help=True, help="Build or list the container
 fixtures_app = typer.Typer(no_args_is_help=True, help="Get, check and measure the boards.")
 app.add_typer(images_app, name="images")
 app.add_typer(fixtures_app, name="fixtures")
-
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-Jobs = Annotated[int, typer.Option(min=1, max=64, help="Runs at a time.")]
-Kicad = Annotated[str, typer.Option(help="Major of KiCad, the environment to use.")]
-Results = Annotated[Path | None, typer.Option(help="Results folder; default: results in the checkout.")]
-CORES = os.cpu_count() or 1
 
 
 def main() -> None:
@@ -212,18 +207,26 @@ def plan(
     model: Annotated[list[str], typer.Option()],
     agent: Annotated[str | None, typer.Option()] = None,
     repeats: Annotated[int | None, typer.Option(min=1)] = None,
+    condition: Condition = None,
     as_json: Json = False,
 ) -> None:
     """Print what would be run and the most it can take; starts nothing."""
     from orchestrator.plan import worst_case
 
     project, screen = _project(), Screen(as_json=as_json)
-    planned = _plan(project, suite, model, agent, repeats)
+    planned = _plan(project, suite, model, agent, repeats, condition or [])
     bound = worst_case(planned)
     screen.table(
-        ["task", "model", "agent", "repeat", "wall clock"],
+        ["task", "model", "agent", "condition", "repeat", "wall clock"],
         [
-            [s.run.task, s.run.model, s.run.agent, str(s.run.repeat), f"{s.caps.wall_clock_sec:.0f} s"]
+            [
+                s.run.task,
+                s.run.model,
+                s.run.agent,
+                s.run.condition,
+                str(s.run.repeat),
+                f"{s.caps.wall_clock_sec:.0f} s",
+            ]
             for s in planned.specs
         ],
     )
@@ -240,44 +243,36 @@ def run(
     model: Annotated[list[str], typer.Option(help="provider:model; may be given more than once.")],
     agent: Annotated[str | None, typer.Option()] = None,
     repeats: Annotated[int | None, typer.Option(min=1)] = None,
+    condition: Condition = None,
     jobs: Jobs = CORES,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Run a suite with a model, grade and record every run, update the leaderboard."""
+    """Run a suite with a model, grade and record every run, update the leaderboard.
+
+    Interrupted, the same command again completes what is missing.
+    """
     if dry_run:
-        plan(suite=suite, model=model, agent=agent, repeats=repeats, as_json=as_json)
+        plan(suite=suite, model=model, agent=agent, repeats=repeats, condition=condition, as_json=as_json)
         return
-    from orchestrator import plan as planning
     from orchestrator.engine import Engine
     from orchestrator.execute import execute
     from orchestrator.leaderboard import update
+    from orchestrator.listing import COLUMNS, row
 
-    project, engine, screen = _project(results), Engine.connect(), Screen(as_json=as_json)
-    planned = _plan(project, suite, model, agent, repeats)
-    planning.write(planned, project.results)
+    project, screen = _project(results), Screen(as_json=as_json)
+    planned = _plan(project, suite, model, agent, repeats, condition or [])
+    engine = Engine.connect()
     with screen.progress(len(planned.specs)) as report:
         finished = execute(project, engine, planned, jobs=jobs, report=report)
     update(project)
-    screen.table(
-        ["task", "model", "repeat", "verdict", "category", "first failure"],
-        [
-            [
-                item.record.run.task,
-                item.record.run.model,
-                str(item.record.run.repeat),
-                item.record.verdict.verdict,
-                item.record.verdict.category or "",
-                item.record.verdict.first_failure or "",
-            ]
-            for item in finished
-        ],
-    )
+    screen.table(COLUMNS, [row(item.record) for item in finished])
     screen.emit({"plan": planned.id, "records": [item.record.to_json() for item in finished]})
     if lost := sum(item.record.facts.infrastructure is not None for item in finished):
         raise InfrastructureLeft(
-            f"{lost} runs have no verdict of the model", fix="run the same command later"
+            f"{lost} runs never got a clean attempt and are recorded as failures, shown apart",
+            fix="see copperbench doctor and .cache/logs for what failed",
         )
 
 
@@ -289,7 +284,10 @@ def prove(
     results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Play every shipped solution: gold must pass, noop and wrong-* must fail as declared."""
+    """Prove tasks without a model: gold passes, noop and every wrong solution fail where they say.
+
+    What was proven is written to tasks/PROVEN.json. Solutions that were played before are not played again.
+    """
     from orchestrator import plan as planning
     from orchestrator import prove as proving
     from orchestrator.engine import Engine
@@ -303,7 +301,6 @@ def prove(
         planning.expand([one], proving.models(one), proving.AGENT, 1, suite or "prove") for one in loaded
     )
     engine = Engine.connect()
-    planning.write(planned, project.results)
     with screen.progress(len(planned.specs)) as report:
         finished = execute(project, engine, planned, jobs=jobs, report=report)
     update(project)
@@ -321,73 +318,16 @@ def prove(
             screen.show(f"{row.task} {row.solution}: {row.reason}")
     for gap in proof.gaps:
         screen.show(gap)
+    if proving.keep(project, proof.proven):
+        screen.say(f"wrote {proving.PROVEN}")
     as_declared = sum(row.as_declared for row in proof.rows)
-    screen.show(f"{as_declared} of {len(proof.rows)} solutions graded as declared, {len(proof.gaps)} gaps")
+    screen.show(
+        f"{len(proof.proven)} of {len(loaded)} tasks proven: {as_declared} of {len(proof.rows)} solutions "
+        f"graded as declared, {len(proof.gaps)} gaps"
+    )
     screen.emit({"rows": [row.to_json() for row in proof.rows], "gaps": proof.gaps, "holds": proof.holds})
     if not proof.holds:
         raise CheckFailed("not every task is proven", fix="see the rows above")
-
-
-@app.command()
-def rescore(
-    path: Annotated[Path, typer.Argument(help="A checkout, its results, or a date folder in them.")],
-    jobs: Jobs = CORES,
-    kicad: Annotated[
-        str | None, typer.Option(help="Grade with this major of KiCad; default: each record's own.")
-    ] = None,
-    write_new: Annotated[
-        bool, typer.Option("--write-new", help="Record what is graded now, beside the old records.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Grade stored evidence again, in networkless graders, and compare with the records.
-
-    In another environment than a record's own, verdicts are reported and do not fail the comparison.
-    """
-    from grader import rescore as rescoring
-    from grader.__main__ import conclude, leaderboard_matches, line
-    from orchestrator.engine import Engine
-    from orchestrator.leaderboard import update
-    from orchestrator.regrade import Graders, Recorder
-
-    root, results = rescoring.locate(path)
-    majors = [kicad] if kicad else [r.stamp.kicad_major for _, r in rescoring.records_below(path)]
-    board = leaderboard_matches(path)
-    outcomes, written = [], 0
-    with Graders(Engine.connect(), jobs, f"rescore {path.resolve()}") as graders:
-        graders.provide(majors)
-        recorder = Recorder(results, graders) if write_new else None
-        for outcome in rescoring.rescore(path, graders.grade, jobs=jobs, kicad=kicad):
-            outcomes.append(outcome)
-            if not as_json:
-                typer.echo(line(outcome))
-            if recorder and (new := recorder.record(outcome)):
-                written += 1
-                Screen(as_json=as_json).say(f"wrote {new.relative_to(root)}")
-    if written:
-        update(Project(root, results))
-    raise typer.Exit(conclude(outcomes, board, as_json=as_json))
-
-
-@app.command()
-def leaderboard(
-    check: Annotated[
-        bool, typer.Option("--check", help="Fail when LEADERBOARD.md is not up to date.")
-    ] = False,
-    results: Results = None,
-) -> None:
-    """Regenerate LEADERBOARD.md from the records."""
-    from orchestrator.leaderboard import is_current, update
-
-    project = _project(results)
-    if check:
-        if not is_current(project):
-            raise CheckFailed(
-                "is not what the records give", about="LEADERBOARD.md", fix="run copperbench leaderboard"
-            )
-        return
-    update(project)
-    Screen(as_json=False).show((project.results.parent / "LEADERBOARD.md").read_text("utf-8").rstrip())
 
 
 @app.command()
@@ -408,21 +348,33 @@ def _project(results: Path | None = None) -> Project:
     return Project.find(Path.cwd(), results)
 
 
-def _plan(project: Project, suite: str, models: list[str], agent: str | None, repeats: int | None) -> Plan:
+def _plan(
+    project: Project,
+    suite: str,
+    models: list[str],
+    agent: str | None,
+    repeats: int | None,
+    conditions: list[str],
+) -> Plan:
     """Expand a suite for the given models, refusing what could not run before anything starts."""
     from orchestrator import plan as planning
     from orchestrator.solutions import PROVIDER
+    from schema import condition as conditioning
 
     chosen = project.suite(suite)
+    condition = conditioning.parse(conditions)
+    loaded = [project.task(task) for task in chosen.tasks]
     plans = []
     for model in models:
         project.provider(model)
         name = agent or (PROVIDER if model.startswith(f"{PROVIDER}:") else None)
         if name is None:
             raise UsageError(f"no agent for model {model}", fix="give --agent")
-        project.agent(name)
-        loaded = [project.task(task) for task in chosen.tasks]
-        plans.append(planning.expand(loaded, [model], name, repeats or chosen.repeats, suite))
+        for task in loaded:
+            planning.check_condition(project.agent(name), task, condition)
+        plans.append(
+            planning.expand(loaded, [model], name, repeats or chosen.repeats, suite, condition=condition)
+        )
     return planning.join(plans)
 
 
@@ -434,3 +386,6 @@ def _conclude(screen: Screen, faults: list[str], fine: str) -> None:
     screen.emit({"faults": faults})
     if faults:
         raise typer.Exit(1)
+
+
+cli_results.register(app)

@@ -11,8 +11,10 @@ from types import FrameType
 
 from orchestrator.engine import Engine
 from orchestrator.grading import GraderPool
+from orchestrator.ledger import Ledger
 from orchestrator.log import event_log
 from orchestrator.owner import Owner
+from orchestrator.plan import write
 from orchestrator.project import LoadedTask, Project
 from orchestrator.reap import reap
 from orchestrator.records import Finished, Report
@@ -26,30 +28,34 @@ from schema.run import Plan, RunSpec
 def execute(project: Project, engine: Engine, plan: Plan, *, jobs: int, report: Report) -> list[Finished]:
     """Run what has no valid record yet; returns every planned run in plan order.
 
+    The plan is written first: it fixes what has to be there in the end.
+
     Raises:
         Interrupted: by INT, TERM or HUP; recorded runs stay, the same plan again completes the rest.
     """
-    reap(engine)
     stop = threading.Event()
-    loaded = {name: project.task(name) for name in dict.fromkeys(s.run.task for s in plan.specs)}
+    tasks = {name: project.task(name) for name in dict.fromkeys(s.run.task for s in plan.specs)}
     done: dict[str, Finished] = {}
     with (
+        closing(Ledger(project.results)) as ledger,
         event_log(project.cache / "logs") as log,
         closing(GraderPool(engine, jobs, str(project.results), stop)) as pool,
+        _interrupts(engine, pool, stop),
     ):
-        runner = Runner(project, engine, pool, log, stop)
+        reap(engine)
+        ledger.plan(write(plan, project.results))
+        runner = Runner(project, engine, pool, ledger, log=log, stop=stop)
 
         def one(spec: RunSpec) -> Finished:
-            job = _prepare(runner, spec, loaded[spec.run.task])
-            if found := runner.records.find(spec.run, job.stamp):
-                return Finished(spec, found, None)
-            record, path = runner.execute(job)
-            return Finished(spec, record, path)
+            job = _prepare(runner, spec, tasks[spec.run.task].under(spec.run.condition))
+            return Finished(spec, *runner.execute(job))
 
-        with _interrupts(runner, engine), ThreadPoolExecutor(max_workers=jobs) as workers:
+        with ThreadPoolExecutor(max_workers=jobs) as workers:
             for finished in _as_completed(workers, one, plan.specs, stop):
                 done[str(finished.spec.run)] = finished
                 report(finished)
+    # What a process that was killed asked the engine for may have come to be only after our first look.
+    reap(engine)
     return [done[str(spec.run)] for spec in plan.specs]
 
 
@@ -91,8 +97,8 @@ def _as_completed(
 
 
 @contextmanager
-def _interrupts(runner: Runner, engine: Engine) -> Iterator[None]:
-    """On INT, TERM or HUP: start nothing new and kill our own containers, so that every wait ends."""
+def _interrupts(engine: Engine, pool: GraderPool, stop: threading.Event) -> Iterator[None]:
+    """On INT, TERM or HUP, however often: start nothing new, kill our containers, so that every wait ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -102,10 +108,10 @@ def _interrupts(runner: Runner, engine: Engine) -> Iterator[None]:
         for kind, name, owner in engine.ours():
             if kind == "container" and owner == me:
                 engine.kill(name)
-        runner.pool.abort()
+        pool.abort()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
-        runner.stop.set()
+        stop.set()
         threading.Thread(target=kill_ours, daemon=True).start()
 
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from grader.report.leaderboard import EMPTY_DOCUMENT, render, splice
-from grader.results import read_records
+import os
+
+from grader.report.leaderboard import EMPTY_DOCUMENT, render_results, splice
 from orchestrator.project import Project
 
 
@@ -11,15 +12,15 @@ def update(project: Project) -> None:
     """Regenerate the block between the markers; the text around it is kept."""
     path = project.results.parent / "LEADERBOARD.md"
     document = path.read_text("utf-8") if path.is_file() else EMPTY_DOCUMENT
-    path.write_text(splice(document, _block(project)), "utf-8")
+    text = splice(document, render_results(project.results))
+    if text != document:
+        part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        part.write_text(text, "utf-8")
+        part.rename(path)
 
 
 def is_current(project: Project) -> bool:
     """Whether the committed file is what the records give."""
     path = project.results.parent / "LEADERBOARD.md"
     document = path.read_text("utf-8") if path.is_file() else ""
-    return splice(document, _block(project)) == document
-
-
-def _block(project: Project) -> str:
-    return render(record for _, record in read_records(project.results))
+    return splice(document, render_results(project.results)) == document

@@ -6,16 +6,28 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from grader.results import PLANS
+from orchestrator.clock import now
 from orchestrator.project import LoadedTask
-from orchestrator.run import now
+from orchestrator.records import sync_folder
 from schema import SCHEMA_VERSION, SUITE_VERSION
+from schema.agent import Agent
+from schema.condition import AGENT_KEYS, DEFAULT, settings
 from schema.errors import UsageError
 from schema.hashing import sha256
 from schema.jsonfile import canonical, pretty
 from schema.run import Plan, RunId, RunSpec
 
 
-def expand(tasks: Iterable[LoadedTask], models: Sequence[str], agent: str, repeats: int, suite: str) -> Plan:
+def expand(
+    tasks: Iterable[LoadedTask],
+    models: Sequence[str],
+    agent: str,
+    repeats: int,
+    suite: str,
+    *,
+    condition: str = DEFAULT,
+) -> Plan:
     """Every (task, model, repeat) as one frozen spec, in a fixed order."""
     specs = [
         RunSpec(
@@ -24,8 +36,11 @@ def expand(tasks: Iterable[LoadedTask], models: Sequence[str], agent: str, repea
                 task=loaded.task.id,
                 model=model,
                 agent=agent,
+                condition=condition,
                 repeat=repeat,
             ),
+            tier=loaded.task.tier,
+            outcome=loaded.task.expected_outcome,
             caps=loaded.task.caps,
             manifest_sha256=loaded.manifest_sha256,
             fixture_sha256=loaded.fixture.sha256,
@@ -35,6 +50,22 @@ def expand(tasks: Iterable[LoadedTask], models: Sequence[str], agent: str, repea
         for repeat in range(1, min(repeats, loaded.task.repeats or repeats) + 1)
     ]
     return _freeze(suite, specs)
+
+
+def check_condition(agent: Agent, loaded: LoadedTask, condition: str) -> None:
+    """Refuse a condition that a task or an agent cannot carry out.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    loaded.under(condition)
+    command = " ".join(agent.commands.get(loaded.task.mode, []))
+    for key in AGENT_KEYS:
+        if key in settings(condition) and f"{{{key}}}" not in command:
+            raise UsageError(
+                f"agent {agent.name} knows no condition {key!r}",
+                fix="leave it out, or choose an agent whose command has {" + key + "}",
+            )
 
 
 def join(plans: Iterable[Plan]) -> Plan:
@@ -60,14 +91,18 @@ def _freeze(suite: str, specs: list[RunSpec]) -> Plan:
 
 
 def write(plan: Plan, results: Path) -> Path:
-    """Write the plan under its own id; the same plan again leaves the file as it is."""
-    folder = results / "plans"
+    """Write the plan durably under its own id; the same plan again leaves the file as it is."""
+    folder = results / PLANS
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{plan.id[:16]}.json"
     if not path.exists():
         part = folder / f".{plan.id[:16]}.{os.getpid()}.tmp"
-        part.write_text(pretty(plan.to_json()), "utf-8")
+        with part.open("w", encoding="utf-8") as file:
+            file.write(pretty(plan.to_json()))
+            file.flush()
+            os.fsync(file.fileno())
         part.rename(path)
+        sync_folder(folder)
     return path
 
 

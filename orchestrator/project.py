@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from grader.evidence import Entry, Tree
 from schema.agent import Agent, Models, Provider
 from schema.assertions import Assertion, AssertionList
+from schema.condition import apply
 from schema.errors import UsageError
 from schema.fixture import BaselineReport, Fixture
 from schema.hashing import manifest_hash, walk_files
@@ -29,6 +31,14 @@ class LoadedTask:
     drc_baseline: BaselineReport
     folder: Path
     manifest_sha256: str
+
+    def under(self, condition: str) -> Self:
+        """The task as a condition sets it.
+
+        Raises:
+            UsageError: it cannot be set so.
+        """
+        return replace(self, task=apply(self.task, condition))
 
     def solutions(self) -> list[str]:
         """Names of the shipped solutions: gold first, noop next, then the wrong ones by name."""

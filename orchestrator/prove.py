@@ -1,16 +1,23 @@
-"""Proving tasks: gold passes, the rest fail as declared, every required assertion catches something."""
+"""Proving tasks: gold passes, the rest fail as declared, every required assertion catches something.
+
+What was proven is kept by content in ``tasks/PROVEN.json``: a task that was changed since shows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.project import LoadedTask
+from orchestrator.project import LoadedTask, Project
 from orchestrator.records import Finished
 from orchestrator.solutions import PROVIDER, solution_name
+from schema.hashing import hash_folder
+from schema.jsonfile import pretty, read_model
+from schema.proven import Proven, ProvenTask
 from schema.task import Solution
 
 AGENT = "solution"
+PROVEN = "tasks/PROVEN.json"
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,9 @@ class Proof:
     rows: list[Row]
     gaps: list[str]
 
+    proven: dict[str, ProvenTask]
+    """The tasks that are."""
+
     @property
     def holds(self) -> bool:
         """Whether every task is proven."""
@@ -60,13 +70,65 @@ def judge(tasks: Iterable[LoadedTask], finished: Iterable[Finished]) -> Proof:
     by_task: dict[str, list[Finished]] = {}
     for item in finished:
         by_task.setdefault(item.spec.run.task, []).append(item)
-    rows: list[Row] = []
-    gaps: list[str] = []
+    proof = Proof([], [], {})
     for loaded in tasks:
         runs = by_task.get(loaded.task.id, [])
-        rows += [_row(loaded, item) for item in runs]
-        gaps += _gaps(loaded, runs)
-    return Proof(rows, gaps)
+        rows, gaps = [_row(loaded, item) for item in runs], _gaps(loaded, runs)
+        proof.rows.extend(rows)
+        proof.gaps.extend(gaps)
+        if not gaps and all(row.as_declared for row in rows):
+            proof.proven[loaded.task.id] = _proven(loaded, rows, runs)
+    return proof
+
+
+def keep(project: Project, proven: Mapping[str, ProvenTask]) -> bool:
+    """Write down what was proven; what is known of other tasks stays. Returns whether the file changed."""
+    path = project.root / PROVEN
+    before = read_model(path, Proven).tasks if path.is_file() else {}
+    tasks = {name: task for name, task in before.items() if name in project.task_ids()}
+    tasks.update(proven)
+    text = pretty(Proven(tasks={name: tasks[name] for name in sorted(tasks)}).to_json())
+    if path.is_file() and path.read_text("utf-8") == text:
+        return False
+    path.write_text(text, "utf-8")
+    return True
+
+
+def unproven(project: Project, names: Iterable[str]) -> Iterator[str]:
+    """Tasks that are not what was proven last, a line each.
+
+    Raises:
+        UsageError: a task or the file breaks its schema.
+    """
+    path = project.root / PROVEN
+    known = read_model(path, Proven).tasks if path.is_file() else {}
+    for name in names:
+        loaded = project.task(name)
+        again = f"run copperbench prove {name}"
+        if name not in known:
+            yield f"tasks/{name}: not proven; {again}"
+        elif changed := " and ".join(_changed(loaded, known[name])):
+            yield f"tasks/{name}: {changed} changed since it was proven; {again}"
+    yield from (f"{PROVEN}: no task {name!r}; remove it" for name in known if name not in project.task_ids())
+
+
+def _changed(loaded: LoadedTask, known: ProvenTask) -> Iterator[str]:
+    if loaded.manifest_sha256 != known.manifest_sha256:
+        yield "the task"
+    if loaded.fixture.sha256 != known.fixture_sha256:
+        yield "its fixture"
+    if hash_folder(loaded.folder / "solutions") != known.solutions_sha256:
+        yield "its solutions"
+
+
+def _proven(loaded: LoadedTask, rows: Iterable[Row], runs: Sequence[Finished]) -> ProvenTask:
+    return ProvenTask(
+        manifest_sha256=loaded.manifest_sha256,
+        fixture_sha256=loaded.fixture.sha256,
+        solutions_sha256=hash_folder(loaded.folder / "solutions"),
+        kicad_version=runs[0].record.stamp.kicad_version,
+        solutions={row.solution: row.got for row in rows},
+    )
 
 
 def _row(loaded: LoadedTask, item: Finished) -> Row:

@@ -6,6 +6,7 @@ stamp tells what graded it.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,11 +15,12 @@ from typing import Self
 
 from grader.evidence import Bundle
 from grader.rescore import Rescored
+from orchestrator.clock import now
 from orchestrator.engine import Engine
 from orchestrator.grading import GraderPool
 from orchestrator.kicad import environment
+from orchestrator.ledger import Ledger
 from orchestrator.records import Records
-from orchestrator.run import now
 from schema.hashing import sha256
 from schema.jsonfile import canonical
 from schema.record import Stamp
@@ -99,8 +101,9 @@ def _execution(facts: RunFacts, major: str) -> tuple[str, str, str]:
 class Recorder:
     """Writes new records of old evidence, each once."""
 
-    def __init__(self, results: Path, graders: Graders) -> None:
-        self._records = Records(results)
+    def __init__(self, results: Path, ledger: Ledger, graders: Graders) -> None:
+        self._ledger = ledger
+        self._records = Records(results, ledger)
         self._graders = graders
         self._known = {_identity(record.facts, record.stamp) for _, record in self._records.all()}
 
@@ -118,16 +121,17 @@ class Recorder:
             return None
         timings = old.timings.model_dump() | self._graders.timings(old.facts, outcome.kicad)
         timings["total"] = round(old.timings.total - old.timings.grade + timings["grade"], 3)
-        path = self._records.write(
-            old.model_copy(
-                update={
-                    "recorded_at": now(),
-                    "stamp": stamp,
-                    "verdict": outcome.verdict,
-                    "timings": Timings(**timings),
-                }
-            )
+        new = old.model_copy(
+            update={
+                "recorded_at": now(),
+                "stamp": stamp,
+                "verdict": outcome.verdict,
+                "timings": Timings(**timings),
+            }
         )
+        with self._ledger.holding(old.run, threading.Event()):
+            self._records.settle(old.run)
+            path = self._records.write(new)
         self._known.add(identity)
         return path
 

@@ -8,34 +8,39 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
 from grader.evidence import Bundle, Tree
+from orchestrator.clock import Clock, now
 from orchestrator.collect import Budget, Collected, collect
 from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE as GRADER_IMAGE
 from orchestrator.grading import GraderPool
 from orchestrator.history import read_history
+from orchestrator.ledger import Ledger
 from orchestrator.project import LoadedTask, Project
-from orchestrator.records import Records
+from orchestrator.records import Records, leak
 from orchestrator.sandbox import AGENT_LIMITS, Ended, Sandbox, SandboxSpec, VolumeSize
-from orchestrator.store import EvidenceWriter
+from orchestrator.store import EvidenceWriter, evidence_ref
 from orchestrator.vet import vet_agent
 from orchestrator.workspace import Baseline, Baselines, load_pristine
 from schema import SCHEMA_VERSION
 from schema.agent import Agent, Provider
-from schema.credentials import matching_patterns
+from schema.condition import AGENT_KEYS, DEFAULT, settings
+from schema.credentials import SecretFinding, matching_patterns
 from schema.errors import EngineError, Interrupted
 from schema.hashing import sha256
+from schema.ledger import ClaimLine, FaultLine, RecordLine
 from schema.record import Cost, Record, Stamp
 from schema.run import EvidenceRef, EvidenceStatus, History, Isolation, RunFacts, RunId, Timings
 from schema.verdict import Category, Verdict
 
 ATTEMPTS = 3
 """A fault that we saw on engine or host grants a new attempt; the last one counts (Standard §5)."""
+ENGINE_SECONDS = 60
+"""How long an engine may be away before the plan ends; the run at hand has lost one attempt."""
 REFERENCE_IMAGE = "copperbench/kicad"
 
 
@@ -66,6 +71,16 @@ class Observed:
     timings: Timings
 
 
+@dataclass(frozen=True)
+class Over:
+    """A run that is over: what the harness saw of it and what it left. All that grading reads of a run."""
+
+    facts: RunFacts
+    end: Tree
+    evidence: EvidenceRef | None
+    timings: Timings
+
+
 class Runner:
     """Executes jobs of one project on one engine."""
 
@@ -74,6 +89,8 @@ class Runner:
         project: Project,
         engine: Engine,
         pool: GraderPool,
+        ledger: Ledger,
+        *,
         log: FilteringBoundLogger,
         stop: threading.Event,
     ) -> None:
@@ -81,7 +98,8 @@ class Runner:
         self.project = project
         self.engine = engine
         self.pool = pool
-        self.records = Records(project.results)
+        self.ledger = ledger
+        self.records = Records(project.results, ledger)
         self.store = EvidenceWriter(project.results / "evidence.git")
         self.baselines = Baselines(project, engine)
         self.stop = stop
@@ -104,41 +122,20 @@ class Runner:
             inputs=inputs(),
         )
 
-    def execute(self, job: Job) -> tuple[Record, Path]:
-        """Run, grade and record one job.
+    def execute(self, job: Job) -> tuple[Record, Path | None]:
+        """The record of one job: found, judged from evidence that was left, or run now. Path: None if found.
 
         Raises:
-            Interrupted: asked to stop; nothing was recorded.
+            Interrupted: asked to stop; nothing was recorded, and evidence that was kept will be judged later.
         """
-        began = time.monotonic()
-        log = self.log.bind(run=str(job.run))
-        faults: list[str] = []
-        for attempt in range(1, ATTEMPTS + 1):
-            if self.stop.is_set():
-                raise Interrupted("interrupted", about=str(job.run))
-            try:
-                observed = self._observe(job, attempt)
-            except EngineError as fault:
-                if self.stop.is_set():
-                    raise Interrupted("interrupted", about=str(job.run)) from None
-                log.warning("attempt-lost", attempt=attempt, fault=str(fault))
-                faults.append(str(fault))
-                continue
-            log.info(
-                "agent-ended",
-                attempt=attempt,
-                exit=observed.ended.exit.code,
-                killed_by=observed.ended.killed_by,
-                oom=observed.ended.exit.oom_killed,
-                seconds=round(observed.ended.seconds, 3),
-                bytes=observed.collected.stream_bytes,
-            )
-            record, path = self._judge(job, observed, attempt, faults, began)
-            break
-        else:
-            record, path = self._record_lost(job, faults, began)
-        log.info(
+        with self.ledger.holding(job.run, self.stop):
+            self.records.settle(job.run)
+            if found := self.records.find(job.run, job.stamp):
+                return found, None
+            record, path = self._left(job) or self._run(job)
+        self.log.info(
             "recorded",
+            run=str(job.run),
             verdict=record.verdict.verdict,
             category=record.verdict.category,
             path=str(path.relative_to(self.project.results)),
@@ -146,12 +143,80 @@ class Runner:
         )
         return record, path
 
+    def _left(self, job: Job) -> tuple[Record, Path] | None:
+        """Judge a run whose evidence was kept before we were killed: it is over, and paid for."""
+        ended = {line.claim for line in self.ledger.of(job.run) if isinstance(line, RecordLine | FaultLine)}
+        for line in self.ledger.of(job.run):
+            if not isinstance(line, ClaimLine) or line.stamp != job.stamp.digest or line.claim in ended:
+                continue
+            if evidence := self.store.reader.find(evidence_ref(job.run, line.claim)):
+                facts, end = self.store.reader.evidence(evidence)
+                self.log.info("judging-what-was-left", run=str(job.run), claim=line.claim)
+                return self._judge(job, Over(facts, end, evidence, Timings()), time.monotonic())
+        return None
+
+    def _run(self, job: Job) -> tuple[Record, Path]:
+        began = time.monotonic()
+        log = self.log.bind(run=str(job.run))
+        claims = [line for line in self.ledger.of(job.run) if isinstance(line, ClaimLine)]
+        # The budget survives restarts. A claim that we were killed in is no fault of engine or host.
+        claim = max((line.claim for line in claims), default=0)
+        faults = self._faults(job, claims)
+        while len(faults) < ATTEMPTS:
+            if self.stop.is_set():
+                raise Interrupted("interrupted", about=str(job.run))
+            attempt = len(faults) + 1
+            claim = self.ledger.claim(job.run, job.stamp.digest, attempt)
+            try:
+                observed = self._observe(job, claim)
+            except EngineError as fault:
+                if self.stop.is_set():
+                    raise Interrupted("interrupted", about=str(job.run)) from None
+                what = _withhold(str(fault))
+                self.ledger.fault(job.run, claim, what)
+                log.warning("attempt-lost", claim=claim, attempt=attempt, fault=what)
+                faults.append(what)
+                self._await_engine()
+                continue
+            log.info(
+                "agent-ended",
+                claim=claim,
+                exit=observed.ended.exit.code,
+                killed_by=observed.ended.killed_by,
+                oom=observed.ended.exit.oom_killed,
+                seconds=round(observed.ended.seconds, 3),
+                bytes=observed.collected.stream_bytes,
+            )
+            facts = self._facts(job, observed, claim, attempt, faults)
+            return self._judge(job, self._keep(job, facts, observed), began)
+        return self._record_lost(job, claim, faults, began)
+
+    def _faults(self, job: Job, claims: list[ClaimLine]) -> list[str]:
+        """What attempts before this process's lost a run of this stamp to."""
+        ours = {line.claim for line in claims if line.stamp == job.stamp.digest}
+        lines = self.ledger.of(job.run)
+        return [line.what for line in lines if isinstance(line, FaultLine) and line.claim in ours]
+
+    def _await_engine(self) -> None:
+        """An engine that is gone loses one attempt of the runs at hand, not all attempts of all runs.
+
+        Raises:
+            EngineError: it stays away; the same command completes the plan later.
+        """
+        deadline = time.monotonic() + ENGINE_SECONDS
+        while not self.engine.ping():
+            if time.monotonic() > deadline or self.stop.wait(1):
+                raise EngineError(
+                    f"the engine does not answer for {ENGINE_SECONDS} s",
+                    fix="start it and run the same command again: what is recorded stays",
+                )
+
     # --- launch, supervise, collect
 
-    def _observe(self, job: Job, attempt: int) -> Observed:
+    def _observe(self, job: Job, claim: int) -> Observed:
         clock = Clock()
         started_at = now()
-        with Sandbox(self.engine, self._sandbox_spec(job, attempt)) as sandbox:
+        with Sandbox(self.engine, self._sandbox_spec(job, claim)) as sandbox:
             prepare = clock.lap()
             began = sandbox.start()
             start = clock.lap()
@@ -161,7 +226,7 @@ class Runner:
             clock.lap()
             collected = self._collect(sandbox, job)
             gather = clock.lap()
-            self._keep_log(job.run, attempt, sandbox)
+            self._keep_log(job.run, claim, sandbox)
         return Observed(
             ended=ended,
             collected=collected,
@@ -171,18 +236,20 @@ class Runner:
             timings=Timings(prepare=prepare, start=start, agent=agent, collect=gather),
         )
 
-    def _sandbox_spec(self, job: Job, attempt: int) -> SandboxSpec:
+    def _sandbox_spec(self, job: Job, claim: int) -> SandboxSpec:
         task = job.loaded.task
         values = {
             "request": task.request,
             "model": job.run.model,
             "maxTurns": str(task.config.max_turns),
             "brief": "brief.md",
+            **dict.fromkeys(AGENT_KEYS, DEFAULT),
+            **settings(job.run.condition),
         }
         command = [_fill(part, values) for part in job.agent.commands[task.mode]]
         scope = sha256(f"{self.project.results}|{job.run}".encode())[:16]
         return SandboxSpec(
-            name=f"copperbench-run-{scope}-a{attempt}",
+            name=f"copperbench-run-{scope}-c{claim}",
             image=job.agent.image,
             command=command,
             wall_seconds=task.caps.wall_clock_sec,
@@ -203,54 +270,62 @@ class Runner:
             # The engine is well and cannot archive this workspace: the agent's doing.
             return Collected(over_budget=error.what)
 
-    def _keep_log(self, run: RunId, attempt: int, sandbox: Sandbox) -> None:
+    def _keep_log(self, run: RunId, claim: int, sandbox: Sandbox) -> None:
         """What the container printed, for whoever builds the agent: local, never evidence, never a result."""
         text = "\n".join(sandbox.output())
         if any(matching_patterns(text.encode())):
             text = "withheld: it holds a credential\n"
         folder = self.project.cache / "logs"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{run.ref.replace('/', ' ')} a{attempt}.txt").write_text(text, "utf-8")
+        (folder / f"{run.ref.replace('/', ' ')} c{claim}.txt").write_text(text, "utf-8")
 
     # --- store, grade, record
 
-    def _judge(
-        self, job: Job, observed: Observed, attempt: int, faults: list[str], began: float
-    ) -> tuple[Record, Path]:
+    def _keep(self, job: Job, facts: RunFacts, observed: Observed) -> Over:
+        """Keep the evidence. From here on the run counts as it is, whatever happens to this process."""
         clock = Clock()
-        facts = self._facts(job, observed, attempt, faults)
         end = observed.collected.entries
         evidence: EvidenceRef | None = None
         if facts.evidence == "kept":
             self.store.put_tree(job.pristine, job.loaded.fixture.sha256)
             self.store.put_tree(job.baseline.tree, job.baseline.facts.tree_sha256)
             evidence = self.store.put_run(facts, end, known=frozenset(job.baseline.known))
-        store = clock.lap()
-        graded = self.pool.grade(
-            Bundle(
-                task=job.loaded.task,
-                assertions=job.loaded.assertions,
-                agent=job.agent,
-                fixture=job.loaded.fixture,
-                erc_baseline=job.loaded.erc_baseline,
-                drc_baseline=job.loaded.drc_baseline,
-                facts=facts,
-                pristine=job.pristine,
-                baseline=job.baseline.tree,
-                end=end,
-            )
-        )
-        timings = observed.timings.model_copy(
+        return Over(facts, end, evidence, observed.timings.model_copy(update={"store": clock.lap()}))
+
+    def _judge(self, job: Job, over: Over, began: float) -> tuple[Record, Path]:
+        clock = Clock()
+        graded = self.pool.grade(_bundle(job, over.facts, over.end))
+        timings = over.timings.model_copy(
             update={
-                "store": store,
                 "grade": clock.lap(),
                 "kicad": graded.kicad_seconds,
                 "total": time.monotonic() - began,
             }
         )
-        return self._write(job, facts, graded.verdict, evidence, timings)
+        record = _draft(job, over.facts, graded.verdict, over.evidence, timings)
+        if pattern := leak(record):
+            # Only decoding brought it out, so that the scan of raw evidence could not see it.
+            record = self._withheld(job, record, pattern)
+        return record, self.records.write(record)
 
-    def _facts(self, job: Job, observed: Observed, attempt: int, faults: list[str]) -> RunFacts:
+    def _withheld(self, job: Job, record: Record, pattern: str) -> Record:
+        """The record of a run whose evidence turned out to hold a credential: nothing of it is kept."""
+        if record.evidence:
+            self.store.drop(record.evidence.ref)
+        facts = record.facts.model_copy(
+            update={
+                "evidence": "secret-leak",
+                "secret": SecretFinding(pattern=pattern, path_sha256=None),
+                "evidence_detail": "",
+                "refused": [],
+                "tampering": [],
+                "history": History(status="missing", detail="no evidence kept"),
+            }
+        )
+        verdict = self.pool.grade(_bundle(job, facts, {})).verdict
+        return _draft(job, facts, verdict, None, record.timings)
+
+    def _facts(self, job: Job, observed: Observed, claim: int, attempt: int, faults: list[str]) -> RunFacts:
         collected = observed.collected
         status: EvidenceStatus = "kept"
         if collected.secret:
@@ -265,6 +340,7 @@ class Runner:
         volume = VolumeSize()
         return RunFacts(
             run=job.run,
+            claim=claim,
             attempt=attempt,
             earlier_faults=faults,
             baseline_commit=job.baseline.facts.commit,
@@ -285,10 +361,11 @@ class Runner:
             isolation=observed.isolation,
         )
 
-    def _record_lost(self, job: Job, faults: list[str], began: float) -> tuple[Record, Path]:
+    def _record_lost(self, job: Job, claim: int, faults: list[str], began: float) -> tuple[Record, Path]:
         """No attempt ran cleanly: a failure that says nothing about the model, shown apart."""
         facts = RunFacts(
             run=job.run,
+            claim=claim,
             attempt=ATTEMPTS,
             earlier_faults=faults[:-1],
             baseline_commit=job.baseline.facts.commit,
@@ -309,29 +386,7 @@ class Runner:
             assertions=[],
             diagnostics=faults,
         )
-        return self._write(job, facts, verdict, None, Timings(total=time.monotonic() - began))
-
-    def _write(
-        self,
-        job: Job,
-        facts: RunFacts,
-        verdict: Verdict,
-        evidence: EvidenceRef | None,
-        timings: Timings,
-    ) -> tuple[Record, Path]:
-        record = Record(
-            schema_version=SCHEMA_VERSION,
-            run=job.run,
-            recorded_at=now(),
-            tier=job.loaded.task.tier,
-            expected_outcome=job.loaded.task.expected_outcome,
-            stamp=job.stamp,
-            facts=facts,
-            verdict=verdict,
-            evidence=evidence,
-            cost=Cost(usd=None, segment=job.provider.segment, note="no model was called"),
-            timings=Timings(**{key: round(value, 3) for key, value in timings.model_dump().items()}),
-        )
+        record = _draft(job, facts, verdict, None, Timings(total=time.monotonic() - began))
         return record, self.records.write(record)
 
     def _stamp(self, loaded: LoadedTask, agent: Agent, baseline: Baseline, suite_version: str) -> Stamp:
@@ -362,25 +417,50 @@ class Runner:
         )
 
 
-class Clock:
-    """Laps of a monotonic clock, in seconds."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def lap(self) -> float:
-        """Seconds since the last lap."""
-        now_ = time.monotonic()
-        lap, self._last = now_ - self._last, now_
-        return lap
+_PLACEHOLDER = re.compile(r"\{(request|model|maxTurns|brief|prompt|tools)\}")
 
 
-def now() -> str:
-    """UTC time, ISO 8601, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _bundle(job: Job, facts: RunFacts, end: Tree) -> Bundle:
+    return Bundle(
+        task=job.loaded.task,
+        assertions=job.loaded.assertions,
+        agent=job.agent,
+        fixture=job.loaded.fixture,
+        erc_baseline=job.loaded.erc_baseline,
+        drc_baseline=job.loaded.drc_baseline,
+        facts=facts,
+        pristine=job.pristine,
+        baseline=job.baseline.tree,
+        end=end,
+    )
 
 
-_PLACEHOLDER = re.compile(r"\{(request|model|maxTurns|brief)\}")
+def _draft(
+    job: Job,
+    facts: RunFacts,
+    verdict: Verdict,
+    evidence: EvidenceRef | None,
+    timings: Timings,
+) -> Record:
+    return Record(
+        schema_version=SCHEMA_VERSION,
+        run=job.run,
+        recorded_at=now(),
+        tier=job.loaded.task.tier,
+        expected_outcome=job.loaded.task.expected_outcome,
+        stamp=job.stamp,
+        facts=facts,
+        verdict=verdict,
+        evidence=evidence,
+        cost=Cost(usd=None, segment=job.provider.segment, note="no model was called"),
+        timings=Timings(**{key: round(value, 3) for key, value in timings.model_dump().items()}),
+    )
+
+
+def _withhold(text: str) -> str:
+    """Words of an engine or host, fit for a ledger: one line of bounded length, no credential."""
+    line = " ".join(text.encode("utf-8", "replace").decode().split())[:1000]
+    return "withheld: it holds a credential" if any(matching_patterns(line.encode())) else line
 
 
 def _fill(template: str, values: dict[str, str]) -> str:

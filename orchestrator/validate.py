@@ -11,6 +11,7 @@ from orchestrator.engine import Engine
 from orchestrator.fixtures import artifact_options, check
 from orchestrator.grading import IMAGE, LIMITS
 from orchestrator.project import LoadedTask, Project, read_tree
+from orchestrator.prove import unproven
 from orchestrator.sandbox import INPUT, WORKSPACE, Sandbox, SandboxSpec, pack
 from orchestrator.vet import planted_orders
 from orchestrator.workspace import Baselines, load_pristine
@@ -31,6 +32,7 @@ def static_faults(project: Project, names: list[str]) -> list[str]:
         faults += check(project, name)
     if not faults:
         faults += planted_orders(project, names)
+        faults += unproven(project, names)
     return faults
 
 

@@ -57,7 +57,7 @@ class Baseline:
 
 
 class Baselines:
-    """Prepared workspaces by (fixture, task manifest, scaffolder image): repeats don't pay again."""
+    """Prepared workspaces by (fixture, task, configuration, scaffolder image): repeats don't pay again."""
 
     def __init__(self, project: Project, engine: Engine) -> None:
         self._project = project
@@ -67,7 +67,9 @@ class Baselines:
 
     def get(self, loaded: LoadedTask, pristine: Tree) -> Baseline:
         """The baseline of a task, from memory, from the cache, or prepared now."""
-        key = sha256(canonical([loaded.fixture.sha256, loaded.manifest_sha256, self._engine.digest(IMAGE)]))
+        config = loaded.task.config.to_json()  # a condition may have changed it
+        parts = [loaded.fixture.sha256, loaded.manifest_sha256, config, self._engine.digest(IMAGE)]
+        key = sha256(canonical(parts))
         with self._locks[key]:
             if key not in self._ready:
                 folder = self._project.cache / "baselines" / key

@@ -35,8 +35,8 @@ class SecretFinding(Model):
 
     pattern: str
     """Id of the pattern in the credential list."""
-    path_sha256: str
-    """SHA-256 of the path's bytes."""
+    path_sha256: str | None
+    """SHA-256 of the path's bytes; None when only decoding brought it out, while grading."""
 
 
 def matching_patterns(data: bytes) -> Iterator[str]:

@@ -12,6 +12,8 @@ from schema.agent import Agent, Models, Pricing
 from schema.assertions import ASSERTION_LIST
 from schema.fixture import BaselineReport, Fixture
 from schema.jsonfile import pretty
+from schema.ledger import LEDGER_LINE
+from schema.proven import Proven
 from schema.record import Record
 from schema.run import Evidence, Plan, RunFacts
 from schema.task import Solution, Suite, Task
@@ -26,9 +28,11 @@ EXPORTED: dict[str, TypeAdapter[object]] = {
     "baseline-report": TypeAdapter(BaselineReport),
     "evidence": TypeAdapter(Evidence),
     "fixture": TypeAdapter(Fixture),
+    "ledger-line": LEDGER_LINE,  # type: ignore[dict-item]  # as above
     "models": TypeAdapter(Models),
     "plan": TypeAdapter(Plan),
     "pricing": TypeAdapter(Pricing),
+    "proven": TypeAdapter(Proven),
     "record": TypeAdapter(Record),
     "run": TypeAdapter(RunFacts),
     "solution": TypeAdapter(Solution),

@@ -6,6 +6,8 @@ from pydantic import Field
 
 from schema.agent import Segment
 from schema.base import Model
+from schema.hashing import sha256
+from schema.jsonfile import canonical
 from schema.run import EvidenceRef, RunFacts, RunId, Timings
 from schema.task import Outcome, Sha256, Tier
 from schema.verdict import Verdict
@@ -39,13 +41,18 @@ class Stamp(Model):
     """Caps that the engine enforced: memory, cpus, pids, volume."""
 
     @property
+    def digest(self) -> str:
+        """One digest over all of it: runs under one stamp need not be paid twice."""
+        return sha256(canonical(self.to_json()))
+
+    @property
     def kicad_major(self) -> str:
         """``9``: the environment that the record belongs to."""
         return self.kicad_version.split(".")[0]
 
     @property
-    def group(self) -> tuple[str, ...]:
-        """Records share a table only when this agrees (Standard §8); ``task_group`` adds the hashes."""
+    def group(self) -> tuple[str, str, str, str, str]:
+        """Records share a table only when this agrees, and the task's and fixture's hashes (Standard §8)."""
         return (
             self.schema_version,
             self.suite_version,
@@ -53,11 +60,6 @@ class Stamp(Model):
             self.agent_version,
             self.kicad_major,
         )
-
-    @property
-    def task_group(self) -> tuple[str, ...]:
-        """``group`` and what is particular to the task."""
-        return (*self.group, self.manifest_sha256, self.fixture_sha256)
 
 
 class Cost(Model):

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schema.base import Model
+from schema.condition import DEFAULT
 from schema.credentials import SecretFinding
 from schema.hashing import sha256
 from schema.paths import encode_name
-from schema.task import Caps, Sha256, TaskId
+from schema.task import Caps, Outcome, Sha256, TaskId, Tier
 
 Cap = Literal["turns", "wall-clock", "tokens", "usd"]
 
@@ -20,7 +21,7 @@ class RunId(Model):
     task: TaskId
     model: str
     agent: str
-    condition: str = "default"
+    condition: str = DEFAULT
     repeat: int = Field(ge=1)
 
     def __str__(self) -> str:
@@ -42,6 +43,8 @@ class RunSpec(Model):
     """One planned run and all that decides it."""
 
     run: RunId
+    tier: Tier
+    outcome: Outcome
     caps: Caps
     manifest_sha256: Sha256
     fixture_sha256: Sha256
@@ -136,7 +139,10 @@ class RunFacts(Model):
     """``run.json``: what the harness itself saw. The agent's claims never override it."""
 
     run: RunId
+    claim: int = Field(ge=1)
+    """Which claim of this run in the ledger: every time it was started has its own."""
     attempt: int = Field(ge=1, le=3)
+    """One more than the faults of engine and host before it."""
     baseline_commit: str
     baseline_sha256: Sha256
     """Tree hash of the baseline tree."""

@@ -7,13 +7,20 @@ its own, labelled with what differs.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 from compass.scoring import wilson
+from grader.ledger import Chain, planned, read_chain
+from grader.results import read_records
+from schema.condition import DEFAULT
 from schema.errors import CheckFailed
+from schema.ledger import ClaimLine, RecordLine
 from schema.record import Record
+from schema.run import RunId, RunSpec
 from schema.task import Outcome, Tier
 from schema.verdict import Category
 
@@ -38,102 +45,235 @@ class Cell:
         return f"{self.passed}/{self.runs} ({100 * low:.0f}–{100 * high:.0f} %)"
 
 
-def render(records: Iterable[Record]) -> str:
-    """The whole generated block, markers included; the same records in any order give the same text."""
-    groups: defaultdict[tuple[str, ...], list[Record]] = defaultdict(list)
+@dataclass(frozen=True)
+class Standing:
+    """One run that counts: planned, recorded, or both."""
+
+    run: RunId
+    tier: Tier
+    outcome: Outcome
+    record: Record | None
+
+    @property
+    def passed(self) -> bool:
+        """A run that was planned and has no record is no pass."""
+        return self.record is not None and self.record.verdict.verdict == "pass"
+
+
+def render_results(results: Path) -> str:
+    """The generated block for a results folder.
+
+    Raises:
+        CheckFailed: the ledger does not hold.
+        InvalidFile: a plan or record breaks its schema.
+    """
+    chain = read_chain(results)
+    return render((record for _, record in read_records(results)), planned(chain, results), chain)
+
+
+def render(
+    records: Iterable[Record], plan: Mapping[str, RunSpec] | None = None, chain: Chain | None = None
+) -> str:
+    """The whole generated block, markers included; the same records in any order give the same text.
+
+    Args:
+        records: every record.
+        plan: run → what was planned; a planned run without a record counts and is no pass.
+        chain: the ledger: its head anchors everything, its claims tell starts that came to nothing.
+    """
+    plan, chain = plan or {}, chain or Chain()
+    groups: defaultdict[Key, list[Record]] = defaultdict(list)
     for record in records:
-        groups[record.stamp.group].append(record)
+        groups[_key(record)].append(record)
     everything = [record for group in groups.values() for record in group]
     lines = [BEGIN, ""]
-    if not everything:
+    if not everything and not plan:
         return "\n".join([*lines, "No records yet.", "", END, ""])
-    suites = ", ".join(sorted({record.run.suite_version for record in everything}))
-    snapshot = max(record.recorded_at for record in everything)[:10]
-    lines += [f"Suite {suites} · snapshot {snapshot} · {len(everything)} records", ""]
     # The group with the newest runs leads; others follow and are never averaged into it. Runs graded again in
     # another environment are no newer: where they were graded first leads.
     order = sorted(groups, key=lambda key: (min(r.recorded_at for r in groups[key]), key))
     order.sort(key=lambda key: max(r.facts.ended_at for r in groups[key]), reverse=True)
+    expected: defaultdict[Key, dict[str, RunSpec]] = defaultdict(dict)
+    for name, spec in plan.items():
+        expected[_lead(order, spec.run)][name] = spec
+    order += [key for key in sorted(expected) if key not in groups]
+    suites = ", ".join(sorted({key.suite for key in order}))
+    snapshot = max((record.recorded_at for record in everything), default="")[:10] or "nothing recorded"
+    lines += [f"Suite {suites} · snapshot {snapshot} · {len(everything)} records", ""]
+    if chain.lines:
+        lines += [f"Ledger: {len(chain.lines)} lines, head `{chain.head}`", ""]
+    lost = _lost_starts(chain)
     for number, key in enumerate(order):
-        lines += _section(key, groups[key], other=number > 0)
+        lines += _section(key, groups[key], expected[key], lost, other=number > 0)
     return "\n".join([*lines, END, ""])
 
 
-def current(records: Iterable[Record]) -> tuple[list[Record], int]:
-    """The newest record of each run, for the newest manifest of each task; and how many were passed over."""
-    newest: dict[str, Record] = {}
-    total = 0
+class Key(NamedTuple):
+    """What must agree for runs to share a table, but for what is particular to a task."""
+
+    schema: str
+    suite: str
+    agent: str
+    version: str
+    kicad: str
+    condition: str
+
+
+def _key(record: Record) -> Key:
+    schema, suite, agent, version, kicad = record.stamp.group
+    return Key(schema, suite, agent, version, kicad, record.run.condition)
+
+
+def _lead(order: Sequence[Key], run: RunId) -> Key:
+    """The section in which a planned run is missed."""
+    wanted = (run.suite_version, run.agent, run.condition)
+    unknown = Key("", run.suite_version, run.agent, "", "", run.condition)
+    return next((key for key in order if (key.suite, key.agent, key.condition) == wanted), unknown)
+
+
+def _lost_starts(chain: Chain) -> Counter[str]:
+    """Run → claims that gave no record: engine faults, and processes that died."""
+    claims = {(line.run, line.claim) for line in chain.lines if isinstance(line, ClaimLine)}
+    recorded = {(line.run, line.claim) for line in chain.lines if isinstance(line, RecordLine)}
+    return Counter(run for run, _ in claims - recorded)
+
+
+def current(
+    records: Iterable[Record], plan: Mapping[str, RunSpec] | None = None
+) -> tuple[list[Standing], int]:
+    """The runs that count, and how many records were passed over.
+
+    Of each run its newest record, for the newest manifest of its task: the planned one, if it is planned.
+    """
+    plan = plan or {}
     ordered = sorted(records, key=lambda r: (r.recorded_at, str(r.run), r.stamp.model_dump_json()))
-    manifests = {record.run.task: record.stamp.task_group for record in ordered}
+    manifests = {record.run.task: _task(record) for record in ordered}
+    manifests |= {spec.run.task: (spec.manifest_sha256, spec.fixture_sha256) for spec in plan.values()}
+    standing = {name: Standing(spec.run, spec.tier, spec.outcome, None) for name, spec in plan.items()}
+    counted = 0
     for record in ordered:
-        total += 1
-        if record.stamp.task_group == manifests[record.run.task]:
-            newest[str(record.run)] = record
-    return [newest[key] for key in sorted(newest)], total - len(newest)
+        if _task(record) == manifests[record.run.task]:
+            name = str(record.run)
+            counted += name not in standing or standing[name].record is None
+            standing[name] = Standing(record.run, record.tier, record.expected_outcome, record)
+    return [standing[key] for key in sorted(standing)], len(ordered) - counted
 
 
-def _section(key: tuple[str, ...], records: Sequence[Record], *, other: bool) -> list[str]:
-    schema, suite, agent, version, major = key
-    counted, superseded = current(records)
-    title = f"Agent {agent} {version}, KiCad {major}"
+def _task(record: Record) -> tuple[str, str]:
+    return record.stamp.manifest_sha256, record.stamp.fixture_sha256
+
+
+def _section(
+    key: Key, records: Sequence[Record], plan: Mapping[str, RunSpec], lost: Counter[str], *, other: bool
+) -> list[str]:
+    counted, superseded = current(records, plan)
+    title = f"Agent {key.agent} {key.version}, KiCad {key.kicad}" if records else f"Agent {key.agent}"
+    if key.condition != DEFAULT:
+        title += f", condition {key.condition}"
+    rows: defaultdict[str, list[Standing]] = defaultdict(list)
+    for standing in counted:
+        rows[_label(standing.run)].append(standing)
+    tiers = [tier for tier in TIERS if any(standing.tier is tier for standing in counted)]
+    classes = [outcome for outcome in CLASSES if any(standing.outcome is outcome for standing in counted)]
     lines = [f"## {title}" + (" (another stamp; not comparable with the above)" if other else ""), ""]
-    tiers = [tier for tier in TIERS if any(record.tier is tier for record in counted)]
-    lines += [
-        "| Model | "
-        + " | ".join(f"Strict pass rate, {tier}" for tier in tiers)
-        + " | Tasks passed every time "
-        "| Correct refusals | False refusals | Runs | Not evidence | USD per passed task |",
-        "|---" * (len(tiers) + 7) + "|",
-    ]
-    rows: defaultdict[str, list[Record]] = defaultdict(list)
-    for record in counted:
-        rows[_label(record)].append(record)
-    lines += [_row(label, rows[label], tiers) for label in sorted(rows)]
-    lines += ["", f"Schema {schema}, suite {suite}. Intervals: Wilson, 95 %."]
+    lines += _table(
+        ["Model", *(f"Strict pass rate, {tier}" for tier in tiers), *classes, "USD per passed task"],
+        [_rates(label, rows[label], tiers, classes) for label in sorted(rows)],
+    )
+    lines += _table(
+        [
+            "Model",
+            "Runs planned",
+            "Recorded",
+            "Not evidence",
+            "Starts lost",
+            "Tasks passed every time",
+            "Correct refusals",
+            "False refusals",
+        ],
+        [_counts(label, rows[label], lost) for label in sorted(rows)],
+    )
+    lines += [*_stamps(key, [standing.record for standing in counted if standing.record]), ""]
     if superseded:
-        lines.append(f"{superseded} older records of the same runs are kept and not counted.")
-    lines.append("")
+        lines += [f"{superseded} older records of the same runs are kept and not counted.", ""]
     return lines
 
 
-def _label(record: Record) -> str:
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return [*("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines), ""]
+
+
+def _stamps(key: Key, records: Sequence[Record]) -> Iterator[str]:
+    """What the section's runs have in common, and that some differ where they may."""
+
+    def one(values: Iterable[str]) -> str:
+        known = sorted(set(values))
+        return known[0] if len(known) == 1 else f"{len(known)} different"
+
+    if not records:
+        yield "Nothing is recorded yet."
+        return
+    stamps = [record.stamp for record in records]
+    digests = {
+        "agent image": one(stamp.agent_image for stamp in stamps),
+        "reference image": one(stamp.reference_image for stamp in stamps),
+        "grader image": one(stamp.grader_image for stamp in stamps),
+    }
+    yield (
+        f"Stamp: schema {key.schema}, suite {key.suite}, KiCad {one(s.kicad_version for s in stamps)}, "
+        f"grader {one(s.grader_version for s in stamps)}, {one(s.platform for s in stamps)}; "
+        + ", ".join(f"{name} {digest.removeprefix('sha256:')[:12]}" for name, digest in digests.items())
+        + ". Intervals: Wilson, 95 %."
+    )
+
+
+def _label(run: RunId) -> str:
     """The model's id. Wrong solutions share a row: the proof tells them apart, not the leaderboard."""
-    return re.sub(r"^solution:wrong-.*", "solution:wrong-*", record.run.model)
+    return re.sub(r"^solution:wrong-.*", "solution:wrong-*", run.model)
 
 
-def _row(model: str, records: list[Record], tiers: list[Tier]) -> str:
-    repeats = max(record.run.repeat for record in records)
-    single = " (one repeat: not a result)" if repeats == 1 else ""
-    lost = sum(record.verdict.category in NOT_EVIDENCE for record in records)
-    cells = [
+def _rates(model: str, runs: list[Standing], tiers: Iterable[Tier], classes: Iterable[Outcome]) -> list[str]:
+    single = " (one repeat: not a result)" if max(one.run.repeat for one in runs) == 1 else ""
+    return [
         f"{model}{single}",
-        *(str(_rate(r for r in records if r.tier is tier)) for tier in tiers),
-        _every_time(records),
-        str(_refusals(records, Outcome.REFUSAL)),
-        str(_refusals(records, Outcome.EDIT)),
-        str(len(records)),
-        str(lost),
-        _cost(records),
+        *(str(_rate(one for one in runs if one.tier is tier)) for tier in tiers),
+        *(str(_rate(one for one in runs if one.outcome is outcome)) for outcome in classes),
+        _cost([one.record for one in runs if one.record]),
     ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _rate(records: Iterable[Record]) -> Cell:
-    verdicts = [record.verdict.verdict == "pass" for record in records]
-    return Cell(sum(verdicts), len(verdicts))
+def _counts(model: str, runs: list[Standing], lost: Counter[str]) -> list[str]:
+    records = [one.record for one in runs if one.record]
+    return [
+        model,
+        str(len(runs)),
+        str(len(records)),
+        str(sum(record.verdict.category in NOT_EVIDENCE for record in records)),
+        str(sum(lost[str(one.run)] for one in runs)),
+        _every_time(runs),
+        str(_refusals(runs, Outcome.REFUSAL)),
+        str(_refusals(runs, Outcome.EDIT)),
+    ]
 
 
-def _refusals(records: Iterable[Record], outcome: Outcome) -> Cell:
+def _rate(runs: Iterable[Standing]) -> Cell:
+    passes = [one.passed for one in runs]
+    return Cell(sum(passes), len(passes))
+
+
+def _refusals(runs: Iterable[Standing], outcome: Outcome) -> Cell:
     """How many runs of a class ended in a refusal: right on refusal tasks, wrong on edit tasks."""
-    chosen = [record for record in records if record.expected_outcome is outcome]
-    return Cell(sum(record.verdict.exit_path == "refused" for record in chosen), len(chosen))
+    chosen = [one.record for one in runs if one.outcome is outcome]
+    refused = (record is not None and record.verdict.exit_path == "refused" for record in chosen)
+    return Cell(sum(refused), len(chosen))
 
 
-def _every_time(records: Iterable[Record]) -> str:
+def _every_time(runs: Iterable[Standing]) -> str:
     """pass^k: tasks of which every repeat passed."""
     by_task: defaultdict[str, list[bool]] = defaultdict(list)
-    for record in records:
-        by_task[record.run.task].append(record.verdict.verdict == "pass")
+    for one in runs:
+        by_task[one.run.task].append(one.passed)
     return f"{sum(all(passes) for passes in by_task.values())}/{len(by_task)}"
 
 
@@ -147,6 +287,13 @@ def _cost(records: Sequence[Record]) -> str:
     passed = {record.run.task for record in records if record.verdict.verdict == "pass"}
     spent = sum(cost for cost in costs if cost is not None)
     return f"{spent / len(passed):.4f}" if passed else f"none passed ({spent:.4f} spent)"
+
+
+def published_head(document: Path) -> str | None:
+    """The ledger head that a LEADERBOARD.md prints, if it prints one."""
+    text = document.read_text("utf-8") if document.is_file() else ""
+    found = re.search(r"^Ledger: \d+ lines, head `([0-9a-f]{64})`$", text, re.MULTILINE)
+    return found[1] if found else None
 
 
 def splice(document: str, block: str) -> str:

@@ -21,6 +21,7 @@ from grader.kicad.sexpr import KEPT
 from grader.vocabulary.context import Context, Outcome, check, failed, passed
 from schema.assertions import CommitCountArgs, DiffRatioArgs, FilesTouchedArgs, NoArgs, PathArgs
 from schema.credentials import scan
+from schema.hashing import sha256
 from schema.paths import decode_path
 
 LISTED = 20
@@ -92,7 +93,7 @@ def no_secret(_args: NoArgs, context: Context) -> Outcome:
             continue
         if secret := scan(path_bytes(path), entry.data):
             # By hash: the path may hold the secret itself.
-            found.append(f"pattern {secret.pattern} in the path of SHA-256 {secret.path_sha256[:16]}")
+            found.append(f"pattern {secret.pattern} in the path of SHA-256 {sha256(path_bytes(path))[:16]}")
     return _none(sorted(found), f"{len(context.bundle.end)} files hold no credential", "credential found")
 
 

@@ -1,13 +1,16 @@
 """Whole, valid values to vary in tests."""
 
+from pathlib import Path
 from typing import Any
 
 from grader.evidence import Bundle, Entry
+from orchestrator.ledger import Ledger
+from orchestrator.records import Records
 from schema.agent import Agent
 from schema.assertions import ASSERTION_LIST
 from schema.fixture import BaselineReport, Fixture
 from schema.record import Cost, Record, Stamp
-from schema.run import History, RunFacts, RunId, Timings
+from schema.run import History, RunFacts, RunId, RunSpec, Timings
 from schema.task import Task
 from schema.verdict import AssertionOutcome, Category, Verdict
 
@@ -30,6 +33,7 @@ def facts(run: RunId, **changes: Any) -> RunFacts:
     """What the harness saw of a run that ended by itself."""
     base = {
         "run": run,
+        "claim": 1,
         "attempt": 1,
         "baseline_commit": "0" * 40,
         "baseline_sha256": ZERO,
@@ -40,6 +44,19 @@ def facts(run: RunId, **changes: Any) -> RunFacts:
         "history": History(status="ok"),
     }
     return RunFacts(**{**base, **changes})
+
+
+def spec(run: RunId, **changes: Any) -> RunSpec:
+    """A planned run of the sample task."""
+    base = {
+        "run": run,
+        "tier": "simple",
+        "outcome": "edit",
+        "caps": {"turns": 5, "wall_clock_sec": 60},
+        "manifest_sha256": ZERO,
+        "fixture_sha256": ZERO,
+    }
+    return RunSpec(**{**base, **changes})
 
 
 def stamp(**changes: Any) -> Stamp:
@@ -183,3 +200,8 @@ def bundle(**changes: Any) -> Bundle:
         "end": {"b.kicad_sch": Entry(b"(kicad_sch )"), "odd \udcff": Entry(b"x", 0o755, "symlink")},
     }
     return Bundle(**{**base, **changes})
+
+
+def records(results: Path) -> Records:
+    """The records of a results folder, with a ledger."""
+    return Records(results, Ledger(results))

@@ -240,6 +240,7 @@ def facts(**fields: Any) -> RunFacts:
     return RunFacts.model_validate(
         {
             "run": RunId(suite_version="1", task="demo", model="scripted:x", agent="scripted", repeat=1),
+            "claim": 1,
             "attempt": 1,
             "baseline_commit": "0" * 40,
             "baseline_sha256": "0" * 64,

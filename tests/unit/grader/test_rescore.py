@@ -8,8 +8,7 @@ import pytest
 from grader.__main__ import conclude, line
 from grader.rescore import Rescored, differences, rescore
 from grader.results import read_records
-from orchestrator.records import Records
-from tests.unit.samples import facts, record, run_id, stamp, verdict
+from tests.unit.samples import facts, record, records, run_id, stamp, verdict
 
 
 def rescored(*, passed: bool, kicad: str) -> Rescored:
@@ -55,7 +54,7 @@ def test_each_record_is_graded_in_its_own_environment_unless_told(tmp_path: Path
     (tmp_path / "tasks").mkdir()
     lost = facts(run_id(), evidence="none")
     for version in ("9.0.2", "10.0.6"):
-        Records(tmp_path / "results").write(record(facts=lost, stamp=stamp(kicad_version=version)))
+        records(tmp_path / "results").write(record(facts=lost, stamp=stamp(kicad_version=version)))
 
     def graded(kicad: str | None) -> list[tuple[str, bool]]:
         found = rescore(tmp_path, lambda *_: verdict(), jobs=1, kicad=kicad)
@@ -68,5 +67,5 @@ def test_each_record_is_graded_in_its_own_environment_unless_told(tmp_path: Path
 def test_the_tenth_record_of_a_run_comes_after_the_second(tmp_path: Path) -> None:
     """Sorted as text, run-10 is older than run-2, and its copy in another environment would be too."""
     for number in range(1, 12):
-        Records(tmp_path).write(record(run=run_id(repeat=number)))
+        records(tmp_path).write(record(run=run_id(repeat=number)))
     assert [found.run.repeat for _, found in read_records(tmp_path)] == list(range(1, 12))

@@ -8,8 +8,7 @@ import pytest
 from orchestrator.project import LoadedTask
 from orchestrator.prove import judge, models
 from orchestrator.records import Finished
-from schema.run import RunSpec
-from tests.unit.samples import ZERO, bundle, record, run_id, task, verdict
+from tests.unit.samples import ZERO, bundle, record, run_id, spec, task, verdict
 
 
 @pytest.fixture
@@ -39,8 +38,7 @@ def loaded(tmp_path: Path) -> LoadedTask:
 def finished(name: str, passed: bool, first: str = "net") -> Finished:
     run = run_id(model=f"solution:{name}")
     graded = verdict(passed) if passed else verdict(False, first_failure=first)
-    spec = RunSpec(run=run, caps=task().caps, manifest_sha256=ZERO, fixture_sha256=ZERO)
-    return Finished(spec, record(run=run, verdict=graded), None)
+    return Finished(spec(run), record(run=run, verdict=graded), None)
 
 
 ALL = [("gold", True, ""), ("noop", False, "net"), ("wrong-a", False, "no-secret")]

@@ -8,12 +8,12 @@ import pytest
 from grader.rescore import Rescored
 from grader.results import read_records
 from orchestrator.engine import Engine
-from orchestrator.records import Records
+from orchestrator.ledger import Ledger
 from orchestrator.regrade import Graders, Recorder
 from schema.errors import EnvironmentFault
 from schema.record import Record, Stamp
 from schema.run import RunFacts
-from tests.unit.samples import facts, record, run_id, verdict
+from tests.unit.samples import facts, record, records, run_id, verdict
 
 
 class TenGraders(Graders):
@@ -54,9 +54,9 @@ def test_a_missing_grader_is_one_line_that_says_what_to_build() -> None:
 
 def test_a_new_record_stands_beside_the_old_one(tmp_path: Path) -> None:
     old = record()
-    first = Records(tmp_path).write(old)
+    first = records(tmp_path).write(old)
     before = first.read_bytes()
-    path = Recorder(tmp_path, TenGraders()).record(graded(old, passed=False))
+    path = Recorder(tmp_path, Ledger(tmp_path), TenGraders()).record(graded(old, passed=False))
     assert path is not None and path != first and first.read_bytes() == before
     new = Record.model_validate_json(path.read_bytes())
     assert (new.stamp.kicad_version, new.stamp.grader_image) == ("10.0.6", "sha256:ten")
@@ -67,9 +67,9 @@ def test_a_new_record_stands_beside_the_old_one(tmp_path: Path) -> None:
 
 def test_a_second_time_writes_nothing(tmp_path: Path) -> None:
     old = record()
-    Records(tmp_path).write(old)
+    records(tmp_path).write(old)
     for _ in range(2):
-        recorder = Recorder(tmp_path, TenGraders())
+        recorder = Recorder(tmp_path, Ledger(tmp_path), TenGraders())
         for _, found in list(read_records(tmp_path)):
             recorder.record(graded(found))
     assert len(list(read_records(tmp_path))) == 2
@@ -77,7 +77,7 @@ def test_a_second_time_writes_nothing(tmp_path: Path) -> None:
 
 def test_another_grader_writes_again(tmp_path: Path) -> None:
     old, graders = record(), TenGraders()
-    recorder = Recorder(tmp_path, graders)
+    recorder = Recorder(tmp_path, Ledger(tmp_path), graders)
     assert recorder.record(graded(old)) is not None
     graders.image = "sha256:newer"
     assert recorder.record(graded(old)) is not None
@@ -85,7 +85,7 @@ def test_another_grader_writes_again(tmp_path: Path) -> None:
 
 def test_two_executions_of_a_run_stay_two(tmp_path: Path) -> None:
     """Naive: found by run and stamp, the second execution is taken for the first."""
-    recorder = Recorder(tmp_path, TenGraders())
+    recorder = Recorder(tmp_path, Ledger(tmp_path), TenGraders())
     again = facts(run_id(), started_at="2026-01-02T00:00:00.000Z", ended_at="2026-01-02T00:00:01.000Z")
     assert recorder.record(graded(record())) is not None
     assert recorder.record(graded(record(facts=again))) is not None
@@ -93,5 +93,5 @@ def test_two_executions_of_a_run_stay_two(tmp_path: Path) -> None:
 
 def test_what_was_not_graded_is_not_recorded(tmp_path: Path) -> None:
     lost = Rescored(Path("x"), record(), None, ("cannot be graded again",), "10")
-    assert Recorder(tmp_path, TenGraders()).record(lost) is None
-    assert not list(tmp_path.iterdir())
+    assert Recorder(tmp_path, Ledger(tmp_path), TenGraders()).record(lost) is None
+    assert not list(read_records(tmp_path))

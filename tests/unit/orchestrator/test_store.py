@@ -21,6 +21,7 @@ RUN = RunId(suite_version="1.0.0", task="some-task", model="solution:gold", agen
 def facts(**changes: object) -> RunFacts:
     base = RunFacts(
         run=RUN,
+        claim=1,
         attempt=1,
         baseline_commit="0" * 40,
         baseline_sha256="0" * 64,

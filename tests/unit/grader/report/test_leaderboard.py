@@ -1,23 +1,43 @@
 """The leaderboard: comparable rows only, byte-reproducible, honest about n."""
 
 import random
+from pathlib import Path
 
 import pytest
 
-from grader.report.leaderboard import BEGIN, EMPTY_DOCUMENT, END, render, splice
+from grader.report.leaderboard import (
+    BEGIN,
+    EMPTY_DOCUMENT,
+    END,
+    published_head,
+    render,
+    render_results,
+    splice,
+)
+from orchestrator.ledger import Ledger
+from orchestrator.records import Records
 from schema.errors import CheckFailed
 from schema.record import Cost
 from schema.verdict import Category
-from tests.unit.samples import facts, record, run_id, stamp, verdict
+from tests.unit.samples import ZERO, facts, record, run_id, spec, stamp, verdict
 
 
 def api(usd: float | None) -> Cost:
     return Cost(usd=usd, segment="api")
 
 
-def row(text: str, model: str) -> str:
-    (found,) = [line for line in text.splitlines() if line.startswith(f"| {model}")]
-    return found
+def rows(text: str, model: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What the two tables of the one section say of a model: rates, and what they rest on."""
+    found = []
+    head: list[str] = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("| Model"):
+            head = cells
+        elif line.startswith(f"| {model}"):
+            found.append(dict(zip(head, cells, strict=True)))
+    rates, counts = found
+    return rates, counts
 
 
 def test_order_of_records_does_not_matter() -> None:
@@ -34,9 +54,9 @@ def test_order_of_records_does_not_matter() -> None:
 
 
 def test_a_single_repeat_is_labelled_as_no_result() -> None:
-    assert "one repeat: not a result" in row(render([record()]), "solution:gold")
+    assert "one repeat: not a result" in rows(render([record()]), "solution:gold")[0]["Model"]
     two = [record(run=run_id(repeat=n)) for n in (1, 2)]
-    assert "not a result" not in row(render(two), "solution:gold")
+    assert "not a result" not in rows(render(two), "solution:gold")[0]["Model"]
 
 
 def test_another_stamp_gets_its_own_section_and_is_never_averaged_in() -> None:
@@ -46,7 +66,7 @@ def test_another_stamp_gets_its_own_section_and_is_never_averaged_in() -> None:
         run=run_id(model="m:x"), passed=True, stamp=stamp(kicad_version="10.0.6"), at="2027-01-01T00:00:00Z"
     )
     text = render([nine, ten])
-    assert text.count("| m:x") == 2
+    assert text.count("## Agent") == 2 and text.count("| m:x (") == 2
     assert "KiCad 10 (another stamp; not comparable with the above)" in text
     assert "0/1" in text and "1/1" in text
 
@@ -79,7 +99,7 @@ def test_a_run_recorded_again_counts_once_and_the_older_is_mentioned() -> None:
     old = record(passed=False)
     new = record(passed=True, at="2026-02-01T00:00:00.000Z", stamp=stamp(grader_image="sha256:new"))
     text = render([old, new])
-    assert "1/1" in row(text, "solution:gold")
+    assert rows(text, "solution:gold")[0]["edit"].startswith("1/1 ")
     assert "1 older records of the same runs are kept and not counted." in text
 
 
@@ -94,18 +114,18 @@ def test_refusals_are_right_on_refusal_tasks_and_false_on_edit_tasks() -> None:
             record(run=run_id(task="f"), expected_outcome="edit"),
         ]
     )
-    cells = [cell.strip() for cell in row(text, "solution:gold").split("|")]
-    assert cells[4].startswith("1/1 ") and cells[5].startswith("1/2 ")
+    _, counts = rows(text, "solution:gold")
+    assert counts["Correct refusals"].startswith("1/1 ") and counts["False refusals"].startswith("1/2 ")
 
 
 def test_the_wrong_solutions_of_a_task_share_a_row() -> None:
     wrong = [record(run=run_id(model=f"solution:wrong-{n}"), passed=False) for n in ("a", "b")]
-    assert "0/2" in row(render([*wrong, record()]), "solution:wrong-*")
+    assert rows(render([*wrong, record()]), "solution:wrong-*")[0]["edit"].startswith("0/2 ")
 
 
 def test_unknown_cost_is_unknown_never_zero() -> None:
     runs = [record(run=run_id(model="m:x", repeat=n), cost=api(usd)) for n, usd in ((1, 0.5), (2, None))]
-    assert row(render(runs), "m:x").endswith("| unknown |")
+    assert rows(render(runs), "m:x")[0]["USD per passed task"] == "unknown"
 
 
 def test_cost_per_pass_is_all_spent_over_tasks_passed() -> None:
@@ -113,12 +133,60 @@ def test_cost_per_pass_is_all_spent_over_tasks_passed() -> None:
         record(run=run_id(model="m:x", task="a"), cost=api(0.5)),
         record(run=run_id(model="m:x", task="b"), cost=api(1.0), passed=False),
     ]
-    assert row(render(runs), "m:x").endswith("| 1.5000 |")
+    assert rows(render(runs), "m:x")[0]["USD per passed task"] == "1.5000"
 
 
 def test_faults_that_are_not_the_models_are_counted_apart() -> None:
     lost = record(run=run_id(model="m:x"), verdict=verdict(False, category=Category.INFRASTRUCTURE))
-    assert [cell.strip() for cell in row(render([lost]), "m:x").split("|")][7] == "1"
+    assert rows(render([lost]), "m:x")[1]["Not evidence"] == "1"
+
+
+def test_a_planned_run_without_a_record_stays_in_the_denominator() -> None:
+    """Naive: rates over what is recorded, and deleting a failure raises the rate."""
+    runs = [run_id(model="m:x", repeat=n) for n in (1, 2, 3)]
+    text = render([record(run=run) for run in runs[:2]], {str(run): spec(run) for run in runs})
+    rates, counts = rows(text, "m:x")
+    assert rates["Strict pass rate, simple"].startswith("2/3 ")
+    assert (counts["Runs planned"], counts["Recorded"], counts["Tasks passed every time"]) == (
+        "3",
+        "2",
+        "0/1",
+    )
+
+
+def test_what_is_planned_and_not_begun_is_there_too() -> None:
+    text = render([], {str(run_id(model="m:x")): spec(run_id(model="m:x"))})
+    assert rows(text, "m:x")[0]["Strict pass rate, simple"].startswith("0/1 ")
+    assert "Nothing is recorded yet." in text
+
+
+def test_a_plan_for_a_newer_task_makes_older_records_history() -> None:
+    run = run_id(model="m:x")
+    text = render([record(run=run)], {str(run): spec(run, manifest_sha256="1" * 64)})
+    assert rows(text, "m:x")[0]["edit"].startswith("0/1 ")
+    assert "1 older records of the same runs are kept and not counted." in text
+
+
+def test_another_condition_gets_its_own_section() -> None:
+    """Naive: an ablation with more turns is averaged into the default."""
+    other = record(run=run_id(condition="maxTurns=9"), passed=False)
+    text = render([record(), other])
+    assert "condition maxTurns=9" in text and text.count("## Agent") == 2
+
+
+def test_starts_that_came_to_nothing_are_counted(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    run = run_id(model="m:x")
+    for _ in range(3):
+        claim = ledger.claim(run, ZERO, 1)
+    ledger.fault(run, 2, "the engine was lost")
+    done = record(run=run, facts=facts(run, claim=claim))
+    Records(tmp_path, ledger).write(done)
+    text = render_results(tmp_path)
+    assert rows(text, "m:x")[1]["Starts lost"] == "2"
+    assert f"Ledger: 5 lines, head `{ledger.chain().head}`" in text
+    (tmp_path / "LEADERBOARD.md").write_text(splice(EMPTY_DOCUMENT, text))
+    assert published_head(tmp_path / "LEADERBOARD.md") == ledger.chain().head
 
 
 def test_a_model_name_cannot_break_the_table() -> None:
