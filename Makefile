@@ -2,13 +2,14 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-SUITE ?= smoke
+# Named on the command line it is what runs, or nothing does; else smoke, or starter where boards can't be had.
+SUITE ?=
 JOBS ?= $(shell nproc)
 COPPERBENCH := .venv/bin/copperbench
 PYTEST := .venv/bin/python -m pytest
 
 .PHONY: help environment setup engine-stop images fixtures bench rescore doctor gate validate check unit \
-	integration test kicad10 slow prove-image figures format schemas clean
+	integration test crash kicad10 slow prove-image figures format schemas clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -28,12 +29,13 @@ images: setup ## Build the container images that changed
 fixtures: environment ## Get the pinned boards and verify every byte
 	@$(COPPERBENCH) fixtures sync
 
-bench: images fixtures ## Proof without a model, or with MODEL=provider:name a real run (SUITE, REPEATS, JOBS)
-ifdef MODEL
-	@$(COPPERBENCH) run --suite $(SUITE) --model '$(MODEL)' --jobs $(JOBS) $(if $(REPEATS),--repeats $(REPEATS))
-else
-	@$(COPPERBENCH) prove --suite $(SUITE) --jobs $(JOBS)
-endif
+bench: images ## Proof without a model, or with MODEL=provider:name a real run (SUITE, REPEATS, JOBS)
+	@suite=$$(scripts/suite $(SUITE)) && \
+	if [ -n "$(MODEL)" ]; then \
+		$(COPPERBENCH) run --suite "$$suite" --model '$(MODEL)' --jobs $(JOBS) $(if $(REPEATS),--repeats $(REPEATS)); \
+	else \
+		$(COPPERBENCH) prove --suite "$$suite" --jobs $(JOBS); \
+	fi
 	@$(COPPERBENCH) images build
 	@$(COPPERBENCH) leaderboard
 
@@ -70,6 +72,9 @@ test: check unit integration ## Everything CI runs
 kicad10: setup fixtures ## Build the second environment (KiCad 10) and hold it against the reference
 	@$(COPPERBENCH) images build --kicad 10
 	@$(PYTEST) tests/integration/test_kicad10.py
+
+crash: images fixtures ## Kill a suite at every step and at 30 random moments; the same command must complete it
+	@.venv/bin/python -m tests.crash.chaos
 
 slow: images fixtures ## Integration tests that take minutes each, such as a 70 MB board
 	@$(PYTEST) tests/integration -m slow

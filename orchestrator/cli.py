@@ -117,11 +117,17 @@ def images_list(as_json: Json = False) -> None:
 
 
 @fixtures_app.command("sync")
-def fixtures_sync(names: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-    """Get every pinned board from the mirror folder or from upstream, and verify each byte."""
+def fixtures_sync(
+    names: Annotated[list[str] | None, typer.Argument()] = None,
+    suite: Annotated[str | None, typer.Option(help="The boards of a suite.")] = None,
+) -> None:
+    """Get pinned boards, all unless told, from the mirror folder or from upstream, and verify each byte."""
     from orchestrator.fixtures import sync
 
     project, screen = _project(), Screen(as_json=False)
+    if suite:
+        tasks = [project.task(task) for task in project.suite(suite).tasks]
+        names = [*(names or []), *dict.fromkeys(loaded.fixture.id for loaded in tasks)]
     for name in names or project.fixture_ids():
         screen.say(f"fixture {name}: {sync(project, name)}")
 

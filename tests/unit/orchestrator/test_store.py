@@ -3,15 +3,16 @@
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from grader.evidence import Entry, Tree
-from grader.store import describe, evidence_id
-from orchestrator.store import EvidenceWriter, hash_tree
-from schema.errors import CheckFailed
+from grader.store import BUNDLE, EvidenceStore, describe, evidence_id, refs, whole_store
+from orchestrator.store import EvidenceWriter, evidence_ref, hash_tree
+from schema.errors import CheckFailed, EnvironmentFault
 from schema.hashing import git_blob_id
 from schema.run import EvidenceRef, History, RunFacts, RunId
 
@@ -155,3 +156,110 @@ def test_the_id_is_a_digest_of_the_canonical_manifest(writer: EvidenceWriter) ->
     from schema.run import Evidence
 
     assert evidence_id(Evidence.model_validate_json(out.stdout)) == ref.id
+
+
+def test_a_stream_that_ends_early_keeps_nothing(
+    writer: EvidenceWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Naive: git takes half a stream for the whole, and a harness killed while storing leaves half a tree."""
+    real = EvidenceWriter._git
+
+    def cut(self: EvidenceWriter, lock: Any, *arguments: str, stdin: bytes = b"") -> Any:
+        return real(self, lock, *arguments, stdin=stdin[: stdin.index(b"M 100644 inline tree/b")])
+
+    monkeypatch.setattr(EvidenceWriter, "_git", cut)
+    with pytest.raises(EnvironmentFault, match="cannot be stored"):
+        writer.put_run(facts(), {"a": Entry(b"1"), "b": Entry(b"2")}, known=frozenset())
+    assert writer.reader.find(evidence_ref(RUN, 1)) is None
+    assert refs(writer.path) == {}
+
+
+def test_evidence_that_is_there_is_found_by_its_claim(writer: EvidenceWriter) -> None:
+    ref = writer.put_run(facts(), HARD, known=frozenset())
+    assert writer.reader.find(evidence_ref(RUN, 1)) == ref
+    assert writer.reader.find(evidence_ref(RUN, 2)) is None
+
+
+def test_what_killed_git_processes_left_does_not_stand_in_the_way(writer: EvidenceWriter) -> None:
+    ref = evidence_ref(RUN, 1)
+    stale = writer.path / f"{ref}.lock"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    (writer.path / "objects" / "pack" / "tmp_pack_x").write_bytes(b"half")
+    with pytest.raises(EnvironmentFault):
+        writer.put_run(facts(), HARD, known=frozenset())
+    again = EvidenceWriter(writer.path)
+    assert again.reader.evidence(again.put_run(facts(), HARD, known=frozenset()))[1] == HARD
+    assert not list(writer.path.rglob("tmp_*")) and not stale.exists()
+
+
+def test_what_is_dropped_leaves_no_byte(writer: EvidenceWriter) -> None:
+    """Naive: the ref goes and the objects stay, for anyone with git to read."""
+    other = writer.put_run(facts(claim=2), {"a": Entry(b"kept")}, known=frozenset())
+    ref = writer.put_run(facts(), {"a": Entry(b"a secret")}, known=frozenset())
+    blob = git_blob_id(b"a secret")
+    writer.drop(ref.ref)
+    git = ["git", "--git-dir", str(writer.path), "cat-file", "-e", blob]
+    assert subprocess.run(git, check=False, capture_output=True).returncode != 0
+    assert writer.reader.evidence(other)[1] == {"a": Entry(b"kept")}
+
+
+@pytest.fixture
+def bundle(writer: EvidenceWriter, tmp_path: Path) -> tuple[Path, EvidenceRef, EvidenceRef]:
+    """A results folder with a bundle of one of two runs."""
+    one = writer.put_run(facts(), HARD, known=frozenset())
+    other = writer.put_run(facts(claim=2), {"x": Entry(b"y")}, known=frozenset())
+    results = tmp_path / "fresh clone"
+    results.mkdir()
+    writer.make_bundle(results / BUNDLE, [one.ref])
+    return results, one, other
+
+
+def test_a_bundle_alone_is_read_without_writing_beside_it(
+    bundle: tuple[Path, EvidenceRef, EvidenceRef],
+) -> None:
+    results, one, other = bundle
+    with whole_store(results) as path, EvidenceStore(path) as store:
+        assert store.evidence(one)[1] == HARD
+        assert store.find(other.ref) is None
+    assert [path.name for path in results.iterdir()] == [BUNDLE]
+
+
+def test_a_new_store_takes_in_the_bundle(bundle: tuple[Path, EvidenceRef, EvidenceRef]) -> None:
+    results, one, _ = bundle
+    for _ in range(2):
+        assert EvidenceWriter(results / "evidence.git").reader.evidence(one)[1] == HARD
+
+
+def test_a_store_and_a_bundle_are_read_as_one(
+    bundle: tuple[Path, EvidenceRef, EvidenceRef], tmp_path: Path
+) -> None:
+    results, one, _ = bundle
+    local = EvidenceWriter(tmp_path / "local" / "evidence.git")
+    mine = local.put_run(facts(claim=3), {"m": Entry(b"n")}, known=frozenset())
+    (results / BUNDLE).rename(tmp_path / "local" / BUNDLE)
+    before = refs(local.path)
+    with whole_store(tmp_path / "local") as path, EvidenceStore(path) as store:
+        assert store.evidence(one)[1] == HARD and store.evidence(mine)[1] == {"m": Entry(b"n")}
+    assert refs(local.path) == before
+
+
+def test_a_bundle_that_contradicts_the_store_is_refused(
+    bundle: tuple[Path, EvidenceRef, EvidenceRef], tmp_path: Path
+) -> None:
+    """Naive: the committed file wins, and a run's evidence is replaced."""
+    results, one, _ = bundle
+    other = EvidenceWriter(tmp_path / "other" / "evidence.git")
+    mine = other.put_run(facts(exit_code=9), {"m": Entry(b"n")}, known=frozenset())
+    assert mine.ref == one.ref
+    (results / BUNDLE).rename(tmp_path / "other" / BUNDLE)
+    with pytest.raises(EnvironmentFault, match="bundle"):
+        EvidenceWriter(other.path)
+    assert other.reader.evidence(mine)[1] == {"m": Entry(b"n")}
+
+
+def test_the_same_evidence_gives_the_same_bundle(writer: EvidenceWriter, tmp_path: Path) -> None:
+    one = writer.put_run(facts(), HARD, known=frozenset())
+    for name in ("a", "b"):
+        writer.make_bundle(tmp_path / name, [one.ref])
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

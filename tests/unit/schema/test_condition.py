@@ -22,7 +22,7 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @given(OPTIONS, st.randoms())
-def test_order_does_not_matter_and_nothing_is_lost(values: dict[str, str], random: random.Random) -> None:
+def test_order_does_not_matter_and_nothing_is_lost(values: dict[str, str], order: random.Random) -> None:
     pairs = [f"{key}={value}" for key, value in values.items()]
     order.shuffle(pairs)
     name = parse(pairs)
