@@ -29,8 +29,8 @@ class Attached:
         self._sock.settimeout(seconds)
         self._sock.sendall(data)
 
-    def patience(self, seconds: float) -> None:
-        """Longest wait of the reads that follow."""
+    def patience(self, seconds: float | None) -> None:
+        """Longest wait of the reads that follow; None waits for ever."""
         self._sock.settimeout(seconds)
 
     def abort(self) -> None:
