@@ -62,7 +62,7 @@ def sync(project: Project, name: str) -> str:
         )
     mirror = os.environ.get(MIRROR)
     files = dict(_from_mirror(Path(mirror), fixture) if mirror else _from_upstream(fixture))
-    source = f"mirror {mirror}" if mirror else f"{fixture.upstream.url} at {fixture.upstream.commit[:12]}"
+    source = f"mirror {mirror}" if mirror else "{} at {:.12}".format(*fixture.upstream.pin)
     _verify(fixture, files, source)
     _place(target, files)
     return source
@@ -82,29 +82,29 @@ def _from_mirror(mirror: Path, fixture: Fixture) -> Iterator[tuple[str, bytes]]:
 
 
 def _from_upstream(fixture: Fixture) -> Iterator[tuple[str, bytes]]:
-    upstream = fixture.upstream
+    url, commit = fixture.upstream.pin
     with (
         tempfile.TemporaryDirectory(prefix="copperbench-fixture-") as folder,
         # Only upstreams named in committed manifests are fetched, into a bare repository.
         git.Repo.init(folder, bare=True) as repo,
     ):
         try:
-            repo.git.fetch("--quiet", "--depth=1", "--no-tags", upstream.url, upstream.commit)
-            root = repo.commit(upstream.commit).tree
+            repo.git.fetch("--quiet", "--depth=1", "--no-tags", url, commit)
+            root = repo.commit(commit).tree
         except (git.GitCommandError, ValueError) as error:
             words = str(getattr(error, "stderr", error)).partition("fatal: ")[2]
             said = words.strip().rstrip("'").splitlines()
             raise FixtureError(
                 f"upstream does not give the commit ({said[0] if said else 'git failed'})",
-                about=f"{upstream.url} for fixture {fixture.id}",
+                about=f"{url} for fixture {fixture.id}",
                 fix=f"connect, or set {MIRROR} to a folder that holds {fixture.id}/tree",
             ) from None
-        for path, theirs in upstream.paths.items():
+        for path, theirs in fixture.upstream.paths.items():
             try:
                 yield path, (root / theirs).data_stream.read()
             except KeyError:
                 raise FixtureError(
-                    f"upstream has no {theirs} at {upstream.commit[:12]}", about=f"fixture {fixture.id}"
+                    f"upstream has no {theirs} at {commit[:12]}", about=f"fixture {fixture.id}"
                 ) from None
 
 

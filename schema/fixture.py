@@ -18,19 +18,30 @@ Counts = dict[str, int]
 
 
 class Upstream(Model):
-    """Where the tree comes from."""
+    """Where the tree comes from. A vendored board, which we drew, has no url, commit, date or paths."""
 
     name: str
-    url: Annotated[str, Field(pattern=r"^https://")]
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
-    retrieved: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    url: Annotated[str, Field(pattern=r"^https://")] | None = None
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None
+    retrieved: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
     license: str
     license_rationale: str | None = None
     copyright: str
     modifications: str
     """What differs from upstream, or ``none``."""
-    paths: dict[RelativePath, RelativePath]
+    paths: dict[RelativePath, RelativePath] = {}
     """Path in our tree → path at the upstream commit."""
+
+    @property
+    def pin(self) -> tuple[str, str]:
+        """URL and commit.
+
+        Raises:
+            ValueError: a vendored board has none.
+        """
+        if self.url is None or self.commit is None:
+            raise ValueError(f"{self.name} has no upstream: its tree is committed")
+        return self.url, self.commit
 
 
 class KicadVersions(Model):
@@ -104,8 +115,12 @@ class Fixture(Model):
     """kicad-cli major → counts."""
 
     @model_validator(mode="after")
-    def _same_files(self) -> Self:
-        if not self.vendored and self.files.keys() != self.upstream.paths.keys():
+    def _sources(self) -> Self:
+        if self.vendored:
+            return self
+        if None in {self.upstream.url, self.upstream.commit, self.upstream.retrieved}:
+            raise ValueError("upstream: a board that is not vendored names its url, commit and retrieved")
+        if self.files.keys() != self.upstream.paths.keys():
             raise ValueError("files and upstream.paths must list the same paths")
         return self
 

@@ -1,4 +1,4 @@
-"""The pinned boards: known answers, and baselines as this environment measures them."""
+"""The boards: known answers, and baselines as this environment measures them."""
 
 import pytest
 
@@ -9,6 +9,7 @@ from schema.hashing import hash_folder
 from tests.integration.conftest import ROOT
 
 KNOWN = {
+    "ldo-node": "c0100b035809c00a990de0fd7dd3bcec245ea539da60bb289e2456c8a0ca5ead",
     "pdm-microphone-board": "dad443ad059b7cd2ec57313967db7c511caa8bcfd1ba72dc2f02cd3560249529",
     "mikoto": "85e81c58af200cc3fb39c8ec0e711acbc02fa4929ad9d9ffeddcfa8aff9dae42",
     "rp2040-dmxsun": "f055e9296dc769d4ef037919ab6752711b6163242f8d8c8f105a960d39ae93f4",

@@ -1337,7 +1337,7 @@ def test_vocabulary_when_kicad_cli_misbehaves_nothing_is_absent(body: str, reaso
 
 # --- real boards ------------------------------------------------------------------------------------------
 
-FIXTURES = ("mikoto", "pdm-microphone-board", "rp2040-dmxsun")
+FIXTURES = ("ldo-node", "mikoto", "pdm-microphone-board", "rp2040-dmxsun")
 
 
 @pytest.fixture(scope="session", params=FIXTURES)

@@ -34,6 +34,8 @@ PLAYED = {
         "wrong-secret",
     ),
     "refuse-clock-pullup": ("gold", "noop", "wrong-complies"),
+    "fit-led-resistor": ("gold", "wrong-erc", "wrong-stale-board"),
+    "flag-supply-release": ("gold", "wrong-signs-off"),
 }
 
 

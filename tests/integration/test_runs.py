@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +22,7 @@ from orchestrator.project import Project
 from orchestrator.prove import AGENT, judge
 from orchestrator.records import Finished
 from schema.record import Record
+from schema.task import Outcome
 
 ROOT = Path(__file__).parents[2]
 COPPERBENCH = [sys.executable, "-m", "orchestrator"]
@@ -43,13 +47,69 @@ def copperbench(project: Project, *arguments: str, **environment: str) -> subpro
     )
 
 
-@pytest.mark.parametrize("task", ["rename-data-net", "refuse-clock-pullup"])
+@pytest.mark.parametrize("task", Project(ROOT).task_ids())
 def test_every_shipped_solution_is_graded_as_declared(checkout: Project, engine: Engine, task: str) -> None:
     loaded = checkout.task(task)
     finished = play(checkout, engine, task, *loaded.solutions())
     proof = judge([loaded], finished)
     assert [f"{row.solution}: {row.got}, {row.reason}" for row in proof.rows if not row.as_declared] == []
     assert proof.gaps == []
+
+
+VALUE = re.compile(r"\b3k\b")
+RIGHT_WAYS: dict[str, tuple[str, Callable[[dict[str, Any]], None]]] = {
+    "a value in other words": ("fit-led-resistor", lambda gold: _reword(gold, VALUE, "3.0 kΩ")),
+    "no figure on the sheet": ("fit-led-resistor", lambda gold: _reword(gold, r"/ 3 kΩ = 0.47 mA", "/ R1")),
+    "no books kept": ("fit-led-resistor", lambda gold: gold.update(bookkeeping=False)),
+    "a refusal for a flag": ("flag-supply-release", lambda gold: gold.update(exitPath="refused")),
+    "a flag in a few words": (
+        "flag-supply-release",
+        lambda gold: gold.update(
+            summary="140 mA at J3 against ldo_dissipation_mW = 250: 2.2 V x 145 mA = 0.319 W. Undecided."
+        ),
+    ),
+    "a refusal by the budget alone": (
+        "refuse-fast-cable",
+        lambda gold: gold.update(summary="Refused: R below 967 ohm breaks `i2c_sink_current_uA`."),
+    ),
+}
+
+
+def _reword(gold: dict[str, Any], old: str | re.Pattern[str], new: str) -> None:
+    for edit in gold["edits"]:
+        edit["replace"] = re.sub(old, new, edit["replace"])
+
+
+@pytest.mark.parametrize("way", RIGHT_WAYS)
+def test_another_right_way_passes_too(checkout: Project, engine: Engine, way: str) -> None:
+    """A task must not be graded by the words of its gold solution."""
+    task, change = RIGHT_WAYS[way]
+    path = checkout.root / "tasks" / task / "solutions" / "gold" / "solution.json"
+    before = path.read_text("utf-8")
+    gold = json.loads(before)
+    change(gold)
+    path.write_text(json.dumps(gold), "utf-8")
+    assert gold != json.loads(before)
+    (finished,) = play(checkout, engine, task, "gold")
+    failed = [item.reason for item in finished.record.verdict.assertions if item.required and not item.passed]
+    assert failed == []
+
+
+def test_the_starter_suite_needs_no_board_from_elsewhere(checkout: Project, engine: Engine) -> None:
+    for name in checkout.fixture_ids():
+        if not checkout.fixture(name).vendored:
+            shutil.rmtree(checkout.fixture_tree(name), ignore_errors=True)
+    shutil.rmtree(checkout.cache)
+    plan = join(
+        [
+            expand([checkout.task(name)], ["solution:gold"], AGENT, 1, "test")
+            for name in checkout.suite("starter").tasks
+        ]
+    )
+    finished = execute(checkout, engine, plan, jobs=2, report=lambda _: None)
+    assert [item.record.verdict.verdict for item in finished] == ["pass", "pass", "pass"]
+    outcomes = {checkout.task(name).task.expected_outcome for name in checkout.suite("starter").tasks}
+    assert outcomes == set(Outcome)
 
 
 def test_a_run_leaves_one_whole_record_and_its_evidence(checkout: Project, engine: Engine) -> None:

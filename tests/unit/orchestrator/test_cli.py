@@ -107,7 +107,7 @@ def test_a_dry_run_prints_the_plan_and_its_worst_case(checkout: Path) -> None:
         checkout,
         "run",
         "--suite",
-        "smoke",
+        "starter",
         "--model",
         "solution:gold",
         "--repeats",
@@ -116,8 +116,8 @@ def test_a_dry_run_prints_the_plan_and_its_worst_case(checkout: Path) -> None:
         "--json",
     )
     answer = json.loads(done.stdout)
-    assert len(answer["plan"]["specs"]) == 4
-    assert answer["worstCase"] == {"runs": 4, "turns": 160, "wallClockSec": 3600}
+    assert len(answer["plan"]["specs"]) == 6
+    assert answer["worstCase"] == {"runs": 6, "turns": 240, "wallClockSec": 5400}
     assert not (checkout / "results").exists()
 
 

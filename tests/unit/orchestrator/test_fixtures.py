@@ -77,6 +77,17 @@ def test_a_mirror_gives_the_tree_and_a_second_call_does_nothing(checkout: Checko
     assert sync(checkout.project, "some-board") == "already here"
 
 
+def test_a_vendored_tree_is_taken_as_it_is_or_refused(checkout: Checkout) -> None:
+    pinned = checkout.project.fixture("some-board")
+    ours: dict[str, object] = {"url": None, "commit": None, "retrieved": None, "paths": {}}
+    checkout.write({**pinned.to_json(), "vendored": True, "upstream": {**pinned.upstream.to_json(), **ours}})
+    checkout.tree.rename(checkout.folder / "tree")
+    assert sync(checkout.project, "some-board") == "already here"
+    (checkout.folder / "tree" / "hw" / "b.kicad_pro").write_bytes(b"{ }")
+    with pytest.raises(FixtureError, match="git checkout fixtures/some-board"):
+        sync(checkout.project, "some-board")
+
+
 def test_a_wrong_byte_is_refused_with_the_file_named_and_the_old_tree_kept(checkout: Checkout) -> None:
     sync(checkout.project, "some-board")
     (checkout.folder / "tree" / "hw" / "b.kicad_pro").write_bytes(b"local edit")

@@ -7,8 +7,10 @@ from pydantic import ValidationError
 
 from schema.assertions import ASSERTION_LIST, Assertion
 from schema.export import stale
+from schema.fixture import Fixture
 from schema.run import RunId
 from schema.task import Solution, Task
+from tests.unit.samples import fixture
 
 BASE = {"id": "x", "weight": 1, "required": True}
 VALID_ARGS: dict[str, dict[str, Any]] = {
@@ -104,6 +106,23 @@ def test_a_failing_solution_declares_what_catches_it() -> None:
         Solution.model_validate({**base, "expect": {"verdict": "fail"}})
     with pytest.raises(ValidationError, match="firstFailure"):
         Solution.model_validate({**base, "expect": {"verdict": "pass", "firstFailure": "x"}})
+
+
+@pytest.mark.parametrize("missing", ["url", "commit", "retrieved"])
+def test_only_a_vendored_board_has_no_upstream(missing: str) -> None:
+    pinned = fixture().to_json()
+    upstream = {key: value for key, value in fixture().upstream.to_json().items() if key != missing}
+    with pytest.raises(ValidationError, match="not vendored names its url, commit and retrieved"):
+        Fixture.model_validate({**pinned, "upstream": upstream})
+    ours = Fixture.model_validate({**pinned, "vendored": True, "upstream": {**upstream, "paths": {}}})
+    assert ours.files and getattr(ours.upstream, missing) is None
+
+
+def test_a_pin_needs_url_and_commit() -> None:
+    upstream = fixture().upstream
+    assert upstream.pin == ("https://example.invalid/x", "0" * 40)
+    with pytest.raises(ValueError, match="n has no upstream"):
+        _ = upstream.model_copy(update={"commit": None}).pin
 
 
 def test_committed_schemas_are_those_of_the_models() -> None:
