@@ -24,17 +24,21 @@ class Capture:
         self._streams = streams
         self._held: dict[str, bytearray] = {}
         self._lost: dict[str, str] = {}
+        self._closed = False
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop reading."""
-        self._streams.abort()
-        self._thread.join()
-        self._streams.close()
+        """Stop reading; a second time does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._streams.abort()
+            self._thread.join()
+            self._streams.close()
 
-    def bytes(self) -> int:
-        """How much was copied out."""
+    @property
+    def size(self) -> int:
+        """Bytes that were copied out."""
         return sum(len(data) for data in self._held.values())
 
     def tampering(self, end: Mapping[str, Entry]) -> Iterator[Tamper]:

@@ -81,7 +81,13 @@ def _holder_and_agents(project: Project) -> list[ImageSpec]:
         for path in sorted(project.root.glob("images/agents/*/agent.json"))
     ]
     return [
-        ImageSpec("copperbench/holder", "images/holder/Dockerfile", BASE),
+        ImageSpec(
+            "copperbench/holder",
+            "images/holder/Dockerfile",
+            BASE,
+            context=("images/holder",),
+            strip="images/holder/",
+        ),
         ImageSpec(
             "copperbench/agent-base",
             "images/agents/base/Dockerfile",

@@ -34,7 +34,16 @@ from schema.errors import EngineError, Interrupted
 from schema.hashing import sha256
 from schema.ledger import ClaimLine, FaultLine, RecordLine
 from schema.record import Cost, Record, Stamp
-from schema.run import EvidenceRef, EvidenceStatus, History, Isolation, RunFacts, RunId, Timings
+from schema.run import (
+    EvidenceRef,
+    EvidenceStatus,
+    History,
+    Isolation,
+    RunFacts,
+    RunId,
+    Tamper,
+    Timings,
+)
 from schema.verdict import Category, Verdict
 
 ATTEMPTS = 3
@@ -65,6 +74,9 @@ class Observed:
 
     ended: Ended
     collected: Collected
+    tampering: list[Tamper]
+    """What of its transcripts the agent took back."""
+    captured_bytes: int | None
     isolation: Isolation
     started_at: str
     ended_at: str
@@ -224,12 +236,15 @@ class Runner:
             ended = sandbox.watch(began, self.stop)
             agent = time.monotonic() - began
             clock.lap()
+            capture = sandbox.captured()
             collected = self._collect(sandbox, job)
             gather = clock.lap()
             self._keep_log(job.run, claim, sandbox)
         return Observed(
             ended=ended,
             collected=collected,
+            tampering=list(capture.tampering(collected.entries)) if capture else [],
+            captured_bytes=capture.size if capture else None,
             isolation=isolation,
             started_at=started_at,
             ended_at=now(),
@@ -257,6 +272,7 @@ class Runner:
             inputs=job.inputs,
             environment=job.agent.environment,
             labels={"role": "run", "run": str(job.run)},
+            transcripts=job.agent.transcripts,
         )
 
     def _collect(self, sandbox: Sandbox, job: Job) -> Collected:
@@ -355,6 +371,9 @@ class Runner:
             evidence=status,
             evidence_detail=collected.over_budget,
             secret=collected.secret,
+            # Without evidence there is nothing to hold against what was copied out.
+            tampering=observed.tampering if status == "kept" else [],
+            captured_bytes=observed.captured_bytes,
             refused=collected.refused if status == "kept" else [],
             refused_count=collected.refused_count,
             history=history,

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from grader.evidence import Entry, Tree
+from orchestrator.capture import Capture
 from orchestrator.engine import ContainerSpec, Engine, Exit, Limits, Mount
 from schema.errors import CopperbenchError, EngineError, Interrupted
 from schema.run import Cap, Isolation
@@ -54,6 +55,8 @@ class SandboxSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = AGENT_LIMITS
     volume: VolumeSize = VolumeSize()
+    transcripts: str = ""
+    """Glob of the files in the workspace that are copied out while they are written; empty follows none."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Sandbox:
         self._spec = spec
         self._volumes: list[str] = []
         self._containers: list[str] = []
+        self._capture: Capture | None = None
         self.agent = ""
 
     def __enter__(self) -> Self:
@@ -114,6 +118,12 @@ class Sandbox:
         if stop.is_set():
             raise Interrupted("interrupted", about=self._spec.name)
         return Ended(exit=self._engine.exit(self.agent), killed_by=killed, seconds=seconds)
+
+    def captured(self) -> Capture | None:
+        """What was copied out of the workspace while the agent lived; no more is once this is called."""
+        if self._capture:
+            self._capture.close()
+        return self._capture
 
     def archive(self) -> Generator[bytes]:
         """The workspace of the ended agent as a tar stream."""
@@ -166,18 +176,21 @@ class Sandbox:
         return name
 
     def _hold(self, mounts: list[Mount]) -> None:
-        """Start the container that keeps the volumes alive after the agent's death."""
+        """Start the container that keeps the volumes alive beyond the agent and follows its transcripts."""
+        pattern = self._spec.transcripts
         holder = self._engine.create(
             ContainerSpec(
                 name=f"{self._spec.name}-holder",
                 image=HOLDER_IMAGE,
-                command=["sleep", "infinity"],
+                command=["follow", WORKSPACE, pattern] if pattern else ["sleep", "infinity"],
                 limits=HOLDER_LIMITS,
                 labels=self._spec.labels,
                 mounts=[Mount(mount.volume, mount.target, read_only=True) for mount in mounts],
             )
         )
         self._containers.append(holder)
+        if pattern:
+            self._capture = Capture(self._engine.attach(holder))
         self._engine.start(holder)
 
     def _create_agent(self, mounts: list[Mount]) -> str:
@@ -199,6 +212,8 @@ class Sandbox:
         return agent
 
     def _remove(self) -> None:
+        if self._capture:
+            self._capture.close()
         for container in self._containers:
             with suppress(CopperbenchError):
                 self._engine.remove(container)

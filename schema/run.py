@@ -161,6 +161,9 @@ class RunFacts(Model):
     evidence_detail: str = ""
     secret: SecretFinding | None = None
     tampering: list[Tamper] = []
+    """What the harness itself saw; what the evidence shows is the grader's to find."""
+    captured_bytes: int | None = None
+    """Of transcripts, copied out while the agent lived; None when nothing was followed."""
     refused: list[RefusedEntry] = []
     refused_count: int = 0
     history: History

@@ -186,3 +186,14 @@ def test_packing_is_deterministic() -> None:
     assert pack(dict(reversed(TREE.items()))) == pack(TREE)
     with tarfile.open(fileobj=io.BytesIO(pack(TREE))) as tar:
         assert {member.uid for member in tar} == {65534}
+
+
+def test_a_transcript_is_copied_out_while_the_agent_lives(engine: Engine) -> None:
+    """Naive: only what is there at the end is known, and the end is the agent's to write."""
+    path = ".copperhead/runs/r/transcript.jsonl"
+    script = f"mkdir -p $(dirname {path}); echo first > {path}; sleep 3; echo other > {path}"
+    with ran(engine, script, transcripts=".copperhead/runs/*/transcript.jsonl") as (sandbox, _):
+        capture = sandbox.captured()
+        assert capture is not None and capture.size >= len("first\n")
+        end = collect(sandbox.archive(), baseline={}, known={}, budget=Budget()).entries
+    assert [tamper.kind for tamper in capture.tampering(end)] == ["transcript-rewritten"]
