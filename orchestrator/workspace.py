@@ -18,6 +18,7 @@ from typing import Any
 
 from grader.evidence import Entry, Tree
 from orchestrator.engine import Engine, Limits
+from orchestrator.kicad import REFERENCE
 from orchestrator.project import LoadedTask, Project, read_tree
 from orchestrator.sandbox import Sandbox, SandboxSpec, pack
 from orchestrator.store import hash_tree
@@ -57,7 +58,7 @@ class Baseline:
 
 
 class Baselines:
-    """Prepared workspaces by (fixture, task, configuration, scaffolder image): repeats don't pay again."""
+    """Prepared workspaces by (fixture, what the scaffolder is given, its image): repeats don't pay again."""
 
     def __init__(self, project: Project, engine: Engine) -> None:
         self._project = project
@@ -67,9 +68,8 @@ class Baselines:
 
     def get(self, loaded: LoadedTask, pristine: Tree) -> Baseline:
         """The baseline of a task, from memory, from the cache, or prepared now."""
-        config = loaded.task.config.to_json()  # a condition may have changed it
-        parts = [loaded.fixture.sha256, loaded.manifest_sha256, config, self._engine.digest(IMAGE)]
-        key = sha256(canonical(parts))
+        given = hash_tree(inputs(loaded))
+        key = sha256(canonical([loaded.fixture.sha256, given, self._engine.digest(IMAGE)]))
         with self._locks[key]:
             if key not in self._ready:
                 folder = self._project.cache / "baselines" / key
@@ -83,7 +83,7 @@ class Baselines:
             command=["python3", "-m", "scaffold", "/input", "/workspace"],
             wall_seconds=SECONDS,
             workspace=pack(pristine),
-            inputs=pack(_inputs(loaded)),
+            inputs=pack(inputs(loaded)),
             environment={
                 "HOME": "/tmp",  # noqa: S108  # in the container
                 "PYTHONPATH": "/opt/copperbench",
@@ -138,10 +138,20 @@ def load_pristine(project: Project, loaded: LoadedTask) -> Tree:
     return read_tree(root)
 
 
-def _inputs(loaded: LoadedTask) -> Tree:
-    """What the prep container is given: the task, the fixture, what to quiet, the overlay."""
-    major = min(loaded.fixture.baseline)
-    counts = loaded.fixture.baseline[major]
+def inputs(loaded: LoadedTask) -> Tree:
+    """What the prep container is given: the task, the fixture, what to quiet, the overlay.
+
+    Raises:
+        FixtureError: the fixture was never measured in the reference environment.
+    """
+    # What agents run is the reference environment: what only another major reports is not theirs to silence.
+    counts = loaded.fixture.baseline.get(REFERENCE.major)
+    if counts is None:
+        raise FixtureError(
+            f"no baseline for KiCad {REFERENCE.major}",
+            about=f"fixtures/{loaded.fixture.id}",
+            fix=f"run copperbench fixtures measure {loaded.fixture.id} --write",
+        )
     quiet = [
         {"source": source, "type": kind}
         for source, report in (("erc", counts.erc), ("drc", counts.drc))

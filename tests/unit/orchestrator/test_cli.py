@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.project import Project
+
 ROOT = Path(__file__).parents[3]
 PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json")
 
@@ -116,8 +118,14 @@ def test_a_dry_run_prints_the_plan_and_its_worst_case(checkout: Path) -> None:
         "--json",
     )
     answer = json.loads(done.stdout)
-    assert len(answer["plan"]["specs"]) == 6
-    assert answer["worstCase"] == {"runs": 6, "turns": 240, "wallClockSec": 5400}
+    project = Project(checkout)
+    caps = [project.task(name).task.caps for name in project.suite("starter").tasks]
+    assert len(answer["plan"]["specs"]) == 2 * len(caps)
+    assert answer["worstCase"] == {
+        "runs": 2 * len(caps),
+        "turns": 2 * sum(cap.turns for cap in caps),
+        "wallClockSec": 2 * sum(cap.wall_clock_sec for cap in caps),
+    }
     assert not (checkout / "results").exists()
 
 
