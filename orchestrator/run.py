@@ -32,6 +32,7 @@ from schema.errors import EngineError, Interrupted
 from schema.hashing import sha256
 from schema.record import Cost, Record, Stamp
 from schema.run import EvidenceRef, EvidenceStatus, History, Isolation, RunFacts, RunId, Timings
+from schema.text import plain_lines
 from schema.verdict import Category, Verdict
 
 ATTEMPTS = 3
@@ -208,6 +209,7 @@ class Runner:
         text = "\n".join(sandbox.output())
         if any(matching_patterns(text.encode())):
             text = "withheld: it holds a credential\n"
+        text = plain_lines(text)
         folder = self.project.cache / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{run.ref.replace('/', ' ')} a{attempt}.txt").write_text(text, "utf-8")
@@ -257,11 +259,12 @@ class Runner:
             status = "secret-leak"
         elif collected.over_budget:
             status = "over-budget"
-        history = (
-            read_history(collected, job.baseline.facts.commit)
-            if status == "kept"
-            else History(status="missing", detail="no evidence kept")
-        )
+        history, secret = History(status="missing", detail="no evidence kept"), collected.secret
+        if status == "kept":
+            read = read_history(collected, job.baseline.facts.commit, job.baseline.known)
+            history = read.history
+            if read.secret:
+                status, secret = "secret-leak", read.secret
         volume = VolumeSize()
         return RunFacts(
             run=job.run,
@@ -278,7 +281,7 @@ class Runner:
             volume_full=collected.stream_bytes >= volume.bytes - 2**20,
             evidence=status,
             evidence_detail=collected.over_budget,
-            secret=collected.secret,
+            secret=secret,
             refused=collected.refused if status == "kept" else [],
             refused_count=collected.refused_count,
             history=history,
