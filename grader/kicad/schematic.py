@@ -186,7 +186,8 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
     library: dict[str, LibrarySymbol] = {}
     no_connects = 0
     uuid = ""
-    wanted = ("uuid", "lib_symbols", "symbol", "sheet", "no_connect", *_LABELS)
+    named = 0
+    wanted = ("uuid", "lib_symbols", "symbol", "sheet", "no_connect", "bus_alias", *_LABELS)
     for node in root.lists(*wanted):
         match node.name:
             case "symbol":
@@ -201,10 +202,16 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
                 uuid = nested.text(tree, 1)
             case "sheet":
                 sheets.append(_sheet(tree, f"{path}: line {node.line()}"))
+                named += sum(buses.count(pin.text) for pin in sheets[-1].pins)
+            case "bus_alias":
+                named += sum(map(buses.count, nested.texts(nested.first(tree, "members") or [])))
             case "no_connect":
                 no_connects += 1
             case kind:
                 labels.append(Label(_LABELS[str(kind)], nested.text(tree, 1), nested.value(tree, "uuid")))
+                named += buses.count(labels[-1].text)
+        if named > buses.FILE_MEMBERS:
+            raise Unjudgeable(f"{path}: buses of more than {buses.FILE_MEMBERS} members")
     return SchematicFile(
         path,
         uuid,

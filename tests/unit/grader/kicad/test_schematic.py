@@ -214,3 +214,35 @@ def test_parts_that_the_netlist_must_hold_are_those_on_the_board() -> None:
         assert [instance.on_board for instance in hierarchy.instances] == expected
         uuids = {symbol.uuid for _, symbol in hierarchy.parts()}
         assert twins.uid("U1 c") in uuids and twins.uid("PWR2") not in uuids
+
+
+def bus(first: int, last: int) -> bytes:
+    label = f'(label "D[{first}..{last}]" (at 0 0 0) (uuid "1"))'
+    return f'(kicad_sch (version 20250114) (uuid "0") {label})'.encode()
+
+
+@pytest.mark.parametrize(("last", "fits"), [(65_534, True), (65_535, True), (65_536, False)])
+def test_buses_of_a_file_have_a_limit(last: int, fits: bool) -> None:
+    """Naive: hand ``D[0..999999999]`` to kicad-cli, which takes gigabytes and minutes to spell it out."""
+    for data in (bus(0, last), bus(last, 0)):
+        if fits:
+            assert len(read_schematic(data, "r").labels) == 1
+        else:
+            with pytest.raises(Unjudgeable, match="buses of more than"):
+                read_schematic(data, "r")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(label "M{A[0..99999999] B}" (at 0 0 0))',
+        '(hierarchical_label "D[ 0 .. 99999999 ]" (at 0 0 0))',
+        '(global_label "D[0..99999999999999999999999999]" (at 0 0 0))',
+        '(bus_alias "X" (members "a" "D[0..99999999]"))',
+        '(sheet (property "Sheetname" "s") (property "Sheetfile" "a.kicad_sch") (pin "D[0..9999999]" input))',
+        "".join(f'(label "D[0..{n}]" (at 0 0 0))' for n in range(400)),
+    ],
+)
+def test_the_limit_holds_wherever_a_bus_is_named(text: str) -> None:
+    with pytest.raises(Unjudgeable, match="buses of more than"):
+        read_schematic(f"(kicad_sch {text})".encode(), "r")
