@@ -172,3 +172,14 @@ def test_an_object_that_inflates_past_every_limit_is_not_inflated(repo: Repo) ->
     got.git[f"objects/{name[:2]}/{name[2:]}"] = zlib.compress(header + b"\0" * 2**20)
     read = read_history(got, base)
     assert read.history.status == "unreadable" and "bytes" in read.history.detail
+
+
+@pytest.mark.parametrize(("made", "counted"), [(2, 2), (3, 3), (4, 4), (6, 4)])
+def test_commits_are_counted_up_to_one_past_the_limit(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, made: int, counted: int
+) -> None:
+    monkeypatch.setattr(history, "COMMITS", 3)
+    base = repo.commit("a", "base")
+    for number in range(made):
+        repo.commit("a", str(number))
+    assert len(read_history(repo.collected(), base).history.commits) == counted
