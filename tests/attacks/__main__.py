@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from orchestrator.engine import Engine
-from schema.errors import UsageError
+from schema.errors import CopperbenchError, UsageError
 from schema.text import plain
 from tests.attacks import surroundings
 from tests.attacks.attack import Attack
@@ -86,4 +86,8 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except CopperbenchError as error:
+        print(f"attacks: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

@@ -16,7 +16,7 @@ from orchestrator.images import ImageSpec, build
 from orchestrator.plan import expand, join
 from orchestrator.project import Project
 from orchestrator.records import Finished, Report
-from schema.errors import CopperbenchError
+from schema.errors import CopperbenchError, Interrupted
 from schema.record import Record
 from schema.run import Plan, RunId, RunSpec
 from tests.attacks.attack import Attack, Fails, FindsNothing
@@ -145,6 +145,8 @@ def _execute(project: Project, engine: Engine, planned: Plan, jobs: int, report:
 
     try:
         execute(project, engine, planned, jobs=jobs, report=tell)
+    except Interrupted:
+        raise
     except CopperbenchError:
         # One run stopped the plan: the rest one by one, so that it alone is blamed.
         return dict(_one_by_one(project, engine, planned, done, tell))
@@ -158,6 +160,8 @@ def _one_by_one(
         alone = planned.model_copy(update={"specs": [spec]})
         try:
             execute(project, engine, alone, jobs=1, report=tell)
+        except Interrupted:
+            raise
         except CopperbenchError as error:
             yield _name(spec), f"the harness stopped: {error}"
 

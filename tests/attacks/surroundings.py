@@ -158,7 +158,7 @@ def _objects(project: Project) -> Iterator[str]:
 
 def graded_again(project: Project) -> Iterator[str]:
     """Rescoring all of it, in another order and at another parallelism, must match byte for byte."""
-    done = _copperbench(project, "rescore", "results", "--jobs", "1")
+    done = _copperbench(project, "rescore", "results", "--jobs", "2")
     for line in done.stdout.decode("utf-8", "replace").splitlines():
         if "MATCH" not in line and "records" not in line and line.strip():
             yield line[:300]

@@ -69,7 +69,7 @@ TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 TREES: st.SearchStrategy[Nested] = st.recursive(
     st.lists(TEXTS, min_size=1, max_size=4),
     lambda below: st.lists(st.one_of(TEXTS, below), min_size=1, max_size=4),
-)  # type: ignore[assignment]  # a list of texts and such lists
+)
 
 
 @given(TREES)

@@ -16,7 +16,7 @@ TABLES = "block rules only, linear; bounded in bytes and rows"
 ONE_LINE = "quoted text is one bounded printable line, and cleaned again where it is shown"
 
 ATTACKS = (
-    Attack("symlinks-out", "unpacks and follows", "links are kept as text", Fails(WRONG, "symlink")),
+    Attack("symlinks-out", "unpacks and follows", "links are kept as text", Fails(TAMPERED, "climbs out")),
     Attack("symlink-loops", "walks for ever", "links are kept as text", Gold()),
     Attack("hard-link-before-the-document", "reads the document as emptied", "a link is a copy", Gold()),
     Attack(
@@ -25,8 +25,8 @@ ATTACKS = (
     Attack(
         "pipes",
         "opens it and waits for ever",
-        "refused, recorded, counted as added",
-        Fails(VIOLATION, "pipe"),
+        "refused, recorded, counted as added; what was not kept could not be searched for credentials",
+        Fails(Category.SECRET_LEAK, "named pipe"),
     ),
     Attack("socket-files", "fails", "the engine leaves sockets out", Gold()),
     Attack("devices", "reads without end", "no capability to make one", Gold()),
@@ -73,14 +73,25 @@ ATTACKS = (
     Attack(
         "kicad-memory",
         "lets kicad-cli take the machine",
-        "kicad-cli has limits of memory and time",
-        Fails(WRONG),
+        "buses are counted before KiCad runs, and it has limits of memory and time",
+        Fails(WRONG, "buses of more than"),
+    ),
+    Attack(
+        "kicad-memory-by-a-variable",
+        "reads the label as written",
+        "variables are resolved before buses are counted",
+        Fails(WRONG, "buses of more than"),
     ),
     Attack("kicad-crash", "takes no report for a clean one", "no output, no pass", Fails(WRONG)),
-    Attack("kicad-hang", "waits", "kicad-cli has limits of memory and time", Gold()),
+    Attack(
+        "kicad-variables",
+        "waits for text that doubles forty times",
+        "kicad-cli has limits of memory and time",
+        Fails(Category.OBLIGATION_OPEN, "unresolved_variable"),
+    ),
     Attack("regex-bait", "backtracks for ever", "RE2: linear in the text", Gold()),
     Attack("table-rows", "takes minutes", TABLES, Fails(WRONG, "rows")),
-    Attack("table-columns", "fills cells without end", TABLES, Fails(WRONG)),
+    Attack("table-columns", "fills cells without end", TABLES, Gold()),
     Attack("markdown-nesting", "overflows its stack", TABLES, Gold()),
     Attack("document-size", "reads documents of any size", TABLES, Fails(WRONG, "bytes")),
     Attack("diff-bomb", "takes quadratic time", "git counts under a limit of time", Fails(WRONG)),

@@ -169,7 +169,10 @@ ATTACKS = (
     Attack("document-commented", "searches lines", "tables as a reader sees them", Fails(WRONG)),
     Attack("document-with-nul", "stops at the NUL byte", "no text, no pass", Fails(WRONG, "NUL")),
     Attack(
-        "schematic-with-bom", "calls it another format", "a byte order mark is no change of meaning", Gold()
+        "schematic-with-bom",
+        "reads what KiCad does not",
+        "what KiCad cannot load fails",
+        Fails(WRONG, "load"),
     ),
     Attack("schematic-utf16", "guesses the encoding", "KiCad's files are UTF-8", Fails(WRONG, "UTF-16")),
     Attack("two-lists", "reads one of the two", "a file is one list", Fails(WRONG, "more than one")),

@@ -344,16 +344,25 @@ def sheet_fan_out() -> None:
 _FONT = "(effects (font (size 1.27 1.27)))"
 
 
-def kicad_memory() -> None:
-    """A bus label of a thousand million members."""
+def _bus(label: str) -> None:
     honest()
-    into_schematic(
-        f'(label "D[0..999999999]" (at 20 20 0) {_FONT} (uuid "99999999-2222-4333-8444-555555555555"))'
-    )
+    into_schematic(f'(label "{label}" (at 20 20 0) {_FONT} (uuid "99999999-2222-4333-8444-555555555555"))')
     into_schematic(
         "(bus (pts (xy 20 20) (xy 40 20)) (stroke (width 0) (type default))"
         ' (uuid "99999999-2222-4333-8444-555555555556"))'
     )
+
+
+def kicad_memory() -> None:
+    """A bus label of a thousand million members."""
+    _bus("D[0..999999999]")
+
+
+def kicad_memory_by_a_variable() -> None:
+    """The same, its last number in a text variable."""
+    _bus("D[0..${LAST}]")
+    project = json.loads(PROJECT.read_bytes())
+    PROJECT.write_text(json.dumps(project | {"text_variables": {"LAST": "999999999"}}))
 
 
 def kicad_crash() -> None:
@@ -363,7 +372,7 @@ def kicad_crash() -> None:
     edit(SCHEMATIC, "\t(lib_symbols\n", f"\t(lib_symbols\n\t\t{symbols}\n", 1)
 
 
-def kicad_hang() -> None:
+def kicad_variables() -> None:
     """Text variables that hold each other twice, forty deep."""
     honest()
     project = json.loads(PROJECT.read_bytes())

@@ -126,7 +126,7 @@ def git_file_elsewhere() -> None:
 def git_symlink() -> None:
     """``.git`` a link."""
     honest()
-    GIT.rename(WORKSPACE / ".copperhead/runs/real")
+    shutil.move(GIT, "/tmp/real")
     GIT.symlink_to("/proc/self/cwd")
 
 
@@ -236,13 +236,13 @@ def commit_flood() -> None:
 
 
 def object_bomb() -> None:
-    """A commit that inflates to four gigabytes."""
+    """A commit that inflates to a gigabyte."""
     play(commits=0)
-    size = 4 * 2**30
+    size = 2**30
     header = b"commit %d\0tree %s\n" % (size, b"0" * 40)
-    squeeze = zlib.compressobj(9)
+    squeeze = zlib.compressobj(1)
     block = b"\0" * 2**20
-    data = squeeze.compress(header) + b"".join(squeeze.compress(block) for _ in range(4096)) + squeeze.flush()
+    data = squeeze.compress(header) + b"".join(squeeze.compress(block) for _ in range(1024)) + squeeze.flush()
     name = hashlib.sha1(header).hexdigest()
     path = GIT / "objects" / name[:2] / name[2:]
     path.parent.mkdir(exist_ok=True)
