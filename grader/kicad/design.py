@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from grader.evidence import Tree
-from grader.kicad import paths, project, reports, rules
+from grader.kicad import buses, paths, project, reports, rules
 from grader.kicad.affected import BoardNets, SchematicNets
 from grader.kicad.board import Board, read_board
 from grader.kicad.cli import Job, KicadCli
@@ -210,6 +210,9 @@ class Design:
         root = self._artifacts.schematic
         pristine = read_hierarchy(self._pristine, root) if root in self._pristine else None
         check_buses(self.hierarchy, paths.text_variables(self._project), pristine)
+        # Later majors keep bus aliases here.
+        if buses.count(project.dump(self._project.get("schematic", {})).decode()) > buses.FILE_MEMBERS:
+            raise Unjudgeable(f"{self._project_path}: buses of more than {buses.FILE_MEMBERS} members")
 
     def _fingerprint(self, kind: Literal["erc", "drc"]) -> str:
         target = self._artifacts.schematic if kind == "erc" else self._artifacts.board
