@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from orchestrator.engine import Engine
+from orchestrator.grading import IMAGE as GRADER
 from schema.errors import CopperbenchError, UsageError
 from schema.text import plain
 from tests.attacks import surroundings
 from tests.attacks.attack import Attack
 from tests.attacks.families import ATTACKS, FAMILIES
-from tests.attacks.suite import Outcome, checkout, make_image, play
+from tests.attacks.suite import IMAGE, Outcome, checkout, make_image, play
 
 JOBS = 3
 """Runs at a time: a run waits as often as it computes."""
@@ -65,21 +66,20 @@ def main(words: list[str]) -> int:
         finally:
             watch.stop()
         played = time.monotonic() - began
-        whole = len(attacks) == len(ATTACKS)
-        seen = "inspected and exported" if watch.exported else "inspected"
-        missing = [] if watch.inspected and (watch.exported or not whole) else ["no container was read whole"]
-        for name, expected, faults in (
-            ("canary: containers", "nowhere", [*watch.found, *missing]),
-            ("canary: all that was left", "nowhere", list(surroundings.leaked(project))),
-            ("shown and reported", "plain text", list(surroundings.shown(project))),
-            ("graded again", "the same", list(surroundings.graded_again(project))),
-            ("host", "as before", list(sentinel.faults())),
-            ("engine", "as before", list(surroundings.left_in_the_engine(engine))),
-        ):
-            got = (
-                seen if name == "canary: containers" and not faults else expected if not faults else "not so"
-            )
-            line(name, expected, got, faults)
+        seen = f"({watch.inspected} seen)"
+        unread = {IMAGE.tag, GRADER} - watch.exported if len(attacks) == len(ATTACKS) else set()
+        missing = [f"no container of {image} was read whole" for image in sorted(unread)]
+        checks: list[tuple[str, str, Iterable[str]]] = [
+            (f"canary: containers {seen}", "nowhere", [*watch.found, *missing]),
+            ("canary: all that was left", "nowhere", surroundings.leaked(project)),
+            ("shown and reported", "plain text", surroundings.shown(project)),
+            ("graded again", "the same", surroundings.graded_again(project)),
+            ("host", "as before", sentinel.faults()),
+            ("engine", "as before", surroundings.left_in_the_engine(engine)),
+        ]
+        for name, expected, found in checks:
+            faults = list(found)
+            line(name, expected, "not so" if faults else expected, faults)
     print(f"{len(attacks)} attacks in {played:.0f} s, {time.monotonic() - began:.0f} s with the checks")
     print(f"{counts[True]} passed, {counts[False]} failed")
     return 1 if counts[False] else 0

@@ -133,7 +133,12 @@ ATTACKS = (
         "net-classes-loosened", "takes net classes from the workspace", "DRC runs under both", Fails(OPEN)
     ),
     Attack("project-deleted", "lets KiCad fall back on defaults", "a missing project fails", Fails(WRONG)),
-    Attack("project-nested", "lets KiCad fall back on defaults", "an unreadable project fails", Fails(WRONG)),
+    Attack(
+        "project-nested",
+        "lets KiCad use defaults",
+        "an unreadable project fails",
+        Fails(WRONG, "nested deeper"),
+    ),
     Attack(
         "local-settings",
         "reads it",

@@ -276,9 +276,9 @@ def registry_bomb() -> None:
 
 
 def project_huge_numbers() -> None:
-    """Numbers in the project that no double holds."""
+    """A number in the net classes that no double holds: written again it is no JSON for KiCad."""
     honest()
-    edit(PROJECT, '"board_outline_line_width": 0.1', '"board_outline_line_width": 1e999999', 1)
+    edit(PROJECT, '"clearance": ', '"clearance": 1e999999, "was": ')
 
 
 # --- s-expressions and designs
