@@ -13,7 +13,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from grader.evidence import Bundle, Tree
+from grader.evidence import EMPTY, Bundle, Tree
 from orchestrator.collect import Budget, Collected, collect
 from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE as GRADER_IMAGE
@@ -221,7 +221,8 @@ class Runner:
     ) -> tuple[Record, Path]:
         clock = Clock()
         facts = self._facts(job, observed, attempt, faults)
-        end = observed.collected.entries
+        # What is not kept is not graded either: grading again must find the same.
+        end: Tree = observed.collected.entries if facts.evidence == "kept" else EMPTY
         evidence: EvidenceRef | None = None
         if facts.evidence == "kept":
             self.store.put_tree(job.pristine, job.loaded.fixture.sha256)
