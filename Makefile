@@ -9,7 +9,7 @@ COPPERBENCH := .venv/bin/copperbench
 PYTEST := .venv/bin/python -m pytest
 
 .PHONY: help environment setup engine-stop images fixtures bench rescore doctor gate validate check unit \
-	integration test crash kicad10 slow prove-image figures format schemas clean
+	integration attacks fuzz fuzz-smoke test crash kicad10 slow prove-image figures format schemas clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -67,7 +67,16 @@ unit: environment ## Fast tests, no engine
 integration: images fixtures ## Tests with a real engine, real kicad-cli and real boards
 	@$(PYTEST) tests/integration
 
-test: check unit integration ## Everything CI runs
+attacks: images fixtures ## Every attack by a hostile agent; ATTACKS='leaks hooks' for families and names
+	@.venv/bin/python -m tests.attacks $(ATTACKS)
+
+fuzz-smoke: environment ## Fuzz each reader of hostile bytes for some seconds
+	@.venv/bin/python -m tests.fuzz --seconds 20 --jobs $(JOBS)
+
+fuzz: environment ## The same for SECONDS each (default 600); TARGETS='sexpr archive' for some
+	@.venv/bin/python -m tests.fuzz --seconds $(or $(SECONDS),600) --jobs $(JOBS) $(TARGETS)
+
+test: check unit integration fuzz-smoke attacks ## Everything CI runs
 
 kicad10: setup fixtures ## Build the second environment (KiCad 10) and hold it against the reference
 	@$(COPPERBENCH) images build --kicad 10

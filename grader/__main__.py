@@ -18,6 +18,7 @@ from grader.rescore import Rescored, locate, rescore
 from grader.results import read_records
 from grader.serve import serve
 from schema.errors import CopperbenchError, UsageError
+from schema.text import plain
 
 MOUNTED = Path("/bench")
 BAKED = Path(__file__).parent.parent / "bench"
@@ -100,7 +101,8 @@ def line(outcome: Rescored) -> str:
             f"KiCad {outcome.kicad} {verdict.verdict}  {record.run}; {recorded}",
             "other environment: ",
         )
-    return "\n".join([head, *(f"    {prefix}{difference}" for difference in outcome.differences)])
+    # A recorded or a new reason may quote what an agent wrote, and a record may be anybody's.
+    return "\n".join([plain(head), *(f"    {prefix}{plain(text)}" for text in outcome.differences)])
 
 
 def leaderboard_matches(path: Path) -> bool | None:

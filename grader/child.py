@@ -146,6 +146,8 @@ def _be_child(frame: bytes, version: str, stream: socket.socket, scratch: Path) 
     try:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # Of each process below, by the kernel's count: also when nobody is left to look at a clock.
+        resource.setrlimit(resource.RLIMIT_CPU, (WALL_SECONDS, WALL_SECONDS))
         tempfile.tempdir = str(scratch)
         # One record's garbage goes with the process; looking for it copies the parent's pages.
         gc.disable()

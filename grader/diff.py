@@ -18,6 +18,7 @@ from typing import Literal
 from grader.evidence import Entry, Tree
 from grader.git import CLEAN_ENVIRONMENT
 from grader.globs import matches_any
+from schema.text import plain
 
 SIDE_FILES = ("**/*.kicad_prl", "**/~*.lck", "**/fp-info-cache", "**/.history/**", "**/*-backups/**")
 """What KiCad itself writes beside a project it opens; never an edit of the agent (Standard §7)."""
@@ -220,5 +221,4 @@ def path_bytes(path: str) -> bytes:
 
 def printable(path: str) -> str:
     """A tree path as one harmless line: control characters and bytes that are not UTF-8 are escaped."""
-    text = path_bytes(path).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return plain(path_bytes(path).decode("utf-8", "backslashreplace"))

@@ -18,6 +18,7 @@ from schema.credentials import SecretFinding, scan
 from schema.hashing import git_blob_id
 from schema.paths import encode_path
 from schema.run import RefusedEntry
+from schema.text import plain
 
 GIT_PARTS = re.compile(
     r"HEAD|packed-refs|refs/[^\0]+|objects/[0-9a-f]{2}/[0-9a-f]{38}|objects/pack/pack-[0-9a-f]{40}\.pack"
@@ -38,6 +39,10 @@ class Budget:
     """Bytes of a whole path."""
     refusals: int = 200
     """How many refused entries are listed one by one; the rest are counted."""
+
+
+UNREADABLE = (tarfile.TarError, ValueError, LookupError, ArithmeticError, EOFError, RecursionError)
+"""What Python's tar reader raises on headers that no engine writes; it documents the first only."""
 
 
 class OverBudget(Exception):
@@ -108,8 +113,8 @@ def collect(
             collector.read(tar)
     except OverBudget as error:
         out.over_budget = str(error)
-    except tarfile.TarError as error:
-        out.over_budget = f"archive cannot be read ({error})"
+    except UNREADABLE as error:
+        out.over_budget = f"archive cannot be read ({plain(str(error))[:200]})"
     out.stream_bytes = meter.count
     if out.over_budget or out.secret:
         out.entries.clear()
@@ -135,6 +140,9 @@ class _Collector:
     def read(self, tar: tarfile.TarFile) -> None:
         try:
             for count, member in enumerate(tar, 1):
+                if member.sparse is not None:
+                    # Its size is the header's word for bytes that are nowhere in the stream.
+                    raise OverBudget("a sparse entry, which the engine never writes")
                 _, _, path = member.name.partition("/")
                 if path:
                     self._within_budget(count, path)

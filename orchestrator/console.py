@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.records import Finished, Report
+from schema.text import plain_lines
 
 
 class Screen:
@@ -27,12 +28,12 @@ class Screen:
 
     def say(self, line: str) -> None:
         """Progress, for people: kept off standard output."""
-        self._err.print(Text(clean(line)))
+        self._err.print(Text(plain_lines(line)))
 
     def show(self, line: str) -> None:
         """A line of the result; nothing with ``--json``."""
         if not self.as_json:
-            self._out.print(Text(clean(line)))
+            self._out.print(Text(plain_lines(line)))
 
     def table(
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()
@@ -43,7 +44,7 @@ class Screen:
         table = Table(*columns, box=None, pad_edge=False)
         for number, row in enumerate(rows):
             style = styles[number] if styles else None
-            table.add_row(*(Text(clean(cell)) for cell in row), style=style)
+            table.add_row(*(Text(plain_lines(cell)) for cell in row), style=style)
         self._out.print(table, soft_wrap=False)
 
     def emit(self, value: object) -> None:
@@ -69,7 +70,7 @@ class Screen:
             task = bar.add_task("runs", total=total)
 
             def report(finished: Finished) -> None:
-                bar.console.print(Text(clean(describe(finished))))
+                bar.console.print(Text(plain_lines(describe(finished))))
                 bar.advance(task)
 
             yield report
@@ -92,10 +93,3 @@ def describe(finished: Finished) -> str:
     outcome = "pass" if verdict.verdict == "pass" else f"fail ({verdict.category})"
     how = "already recorded" if finished.path is None else f"{record.timings.total:.1f} s"
     return f"{record.run.task} · {record.run.model} · repeat {record.run.repeat}: {outcome}, {how}"
-
-
-def clean(text: str) -> str:
-    """Text that an agent may have written, made harmless on a terminal: no controls, no bidi overrides."""
-    return "".join(
-        c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text.replace("\r\n", "\n")
-    )

@@ -23,6 +23,7 @@ from orchestrator.owner import Owner
 from schema.errors import EngineError
 from schema.hashing import sha256
 from schema.jsonfile import canonical
+from schema.text import plain
 
 LABEL = "io.copperbench"
 NOBODY = "65534:65534"
@@ -412,4 +413,5 @@ def _settled() -> Iterator[None]:
 def _short(error: object) -> str:
     """The first line of an engine error, in at most 200 characters."""
     text = getattr(error, "explanation", None) or str(error)
-    return str(text).strip().splitlines()[0][:200] if str(text).strip() else type(error).__name__
+    # The engine may name a file that an agent made.
+    return plain(str(text).strip().splitlines()[0][:200]) if str(text).strip() else type(error).__name__

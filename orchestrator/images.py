@@ -111,7 +111,7 @@ def build_all(project: Project, engine: Engine, say: Say, environment: Environme
     for each in dict.fromkeys((REFERENCE, environment)):
         _ensure_base(project, engine, each, say)
         for spec in specs(project, each):
-            _build(project, engine, spec, say)
+            build(project, engine, spec, say)
     bake(project, engine, say)
 
 
@@ -179,7 +179,13 @@ def _bootstrap(project: Project, engine: Engine, environment: Environment) -> No
         engine.import_root(archive, environment.base)
 
 
-def _build(project: Project, engine: Engine, spec: ImageSpec, say: Say) -> None:
+def build(project: Project, engine: Engine, spec: ImageSpec, say: Say) -> None:
+    """Bring one image up to date; its parent must be there.
+
+    Raises:
+        EngineError: the build failed, or there is no parent.
+        EnvironmentFault: wheels cannot be had.
+    """
     tree = _context(project.root, spec.context, spec.strip)
     if spec.lock:
         tree |= _wheels(project, spec.lock, _python(project, engine, spec.parent))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from grader.evidence import Bundle, Tree
+from grader.evidence import EMPTY, Bundle, Tree
 from orchestrator.clock import Clock, now
 from orchestrator.collect import Budget, Collected, collect
 from orchestrator.engine import Engine
@@ -44,6 +44,7 @@ from schema.run import (
     Tamper,
     Timings,
 )
+from schema.text import plain_lines
 from schema.verdict import Category, Verdict
 
 ATTEMPTS = 3
@@ -291,6 +292,7 @@ class Runner:
         text = "\n".join(sandbox.output())
         if any(matching_patterns(text.encode())):
             text = "withheld: it holds a credential\n"
+        text = plain_lines(text)
         folder = self.project.cache / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{run.ref.replace('/', ' ')} c{claim}.txt").write_text(text, "utf-8")
@@ -300,7 +302,8 @@ class Runner:
     def _keep(self, job: Job, facts: RunFacts, observed: Observed) -> Over:
         """Keep the evidence. From here on the run counts as it is, whatever happens to this process."""
         clock = Clock()
-        end = observed.collected.entries
+        # What is not kept is not graded either: grading again must find the same.
+        end: Tree = observed.collected.entries if facts.evidence == "kept" else EMPTY
         evidence: EvidenceRef | None = None
         if facts.evidence == "kept":
             self.store.put_tree(job.pristine, job.loaded.fixture.sha256)
@@ -348,11 +351,12 @@ class Runner:
             status = "secret-leak"
         elif collected.over_budget:
             status = "over-budget"
-        history = (
-            read_history(collected, job.baseline.facts.commit)
-            if status == "kept"
-            else History(status="missing", detail="no evidence kept")
-        )
+        history, secret = History(status="missing", detail="no evidence kept"), collected.secret
+        if status == "kept":
+            read = read_history(collected, job.baseline.facts.commit, job.baseline.known)
+            history = read.history
+            if read.secret:
+                status, secret = "secret-leak", read.secret
         volume = VolumeSize()
         return RunFacts(
             run=job.run,
@@ -370,7 +374,7 @@ class Runner:
             volume_full=collected.stream_bytes >= volume.bytes - 2**20,
             evidence=status,
             evidence_detail=collected.over_budget,
-            secret=collected.secret,
+            secret=secret,
             # Without evidence there is nothing to hold against what was copied out.
             tampering=observed.tampering if status == "kept" else [],
             captured_bytes=observed.captured_bytes,

@@ -13,6 +13,8 @@ CopperbenchError                 exit code
 Each says what happened, which file or run it is about, and what to do, in one line.
 """
 
+from schema.text import plain
+
 
 class CopperbenchError(Exception):
     """Base of all expected failures; ``exit_code`` is what the command line ends with."""
@@ -28,7 +30,8 @@ class CopperbenchError(Exception):
     def __str__(self) -> str:
         head = f"{self.about}: {self.what}" if self.about else self.what
         line = f"{head}; {self.fix}" if self.fix else head
-        return " ".join(line.split())
+        # A message may name a file or quote a line that is not ours.
+        return plain(" ".join(line.split()))
 
 
 class UsageError(CopperbenchError):

@@ -48,6 +48,8 @@ def injection_findings(text: str) -> list[Finding]:
     encoded run, and ``via`` names the layers from the outside in. Never raises; time and memory are linear in
     ``len(text)``. An empty list is not a proof of harmlessness.
     """
+    # Half a character is no text: RE2 refuses it, and a reader sees a sign of damage in its place.
+    text = text.encode("utf-8", "replace").decode("utf-8")
     found: dict[tuple[str, int, int], Finding] = {}
     for reading in readings(text):
         for finding in _in_reading(reading, len(text)):

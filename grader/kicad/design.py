@@ -9,14 +9,14 @@ from functools import cached_property
 from typing import Any, Literal
 
 from grader.evidence import Tree
-from grader.kicad import paths, project, reports, rules
+from grader.kicad import buses, paths, project, reports, rules
 from grader.kicad.affected import BoardNets, SchematicNets
 from grader.kicad.board import Board, read_board
 from grader.kicad.cli import Job, KicadCli
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.netlist import Netlist, read_netlist
 from grader.kicad.reports import Finding, Report
-from grader.kicad.schematic import Hierarchy, net_texts, read_hierarchy
+from grader.kicad.schematic import Hierarchy, check_buses, net_texts, read_hierarchy
 from grader.kicad.sexpr import parse
 from grader.kicad.violations import ANEW
 from schema.fixture import Artifacts, Violation
@@ -190,6 +190,7 @@ class Design:
         """
         if self.escapes:
             raise Unjudgeable(f"a path leaves the tree: {self.escapes[0]}")
+        self._check_buses()
         files = self._cli.inputs(job, paths.design_files(self._tree))
         files = {
             path: data for path, data in files.items() if not path.endswith((".kicad_dru", ".kicad_pro"))
@@ -204,6 +205,14 @@ class Design:
         # KiCad takes the project that is called like the file it opens.
         stems = {posixpath.splitext(path)[0] for path in opened if path}
         return files | {f"{stem}.kicad_pro": pinned for stem in stems}
+
+    def _check_buses(self) -> None:
+        root = self._artifacts.schematic
+        pristine = read_hierarchy(self._pristine, root) if root in self._pristine else None
+        check_buses(self.hierarchy, paths.text_variables(self._project), pristine)
+        # Later majors keep bus aliases here.
+        if buses.count(project.dump(self._project.get("schematic", {})).decode()) > buses.FILE_MEMBERS:
+            raise Unjudgeable(f"{self._project_path}: buses of more than {buses.FILE_MEMBERS} members")
 
     def _fingerprint(self, kind: Literal["erc", "drc"]) -> str:
         target = self._artifacts.schematic if kind == "erc" else self._artifacts.board

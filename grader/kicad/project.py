@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from functools import lru_cache
 from typing import Any
 
+from grader.documents import parse_json
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.sexpr import KEPT
-from schema.errors import InvalidFile
-from schema.jsonfile import parse_json
 
 Json = dict[str, Any]
 
@@ -29,15 +29,7 @@ def read_project(data: bytes, about: str) -> Json:
     Raises:
         Unjudgeable: KiCad would silently fall back to default rules on a file it cannot read.
     """
-    if len(data) > MAX_BYTES:
-        raise Unjudgeable(f"{about}: larger than {MAX_BYTES} bytes")
-    try:
-        # Decoded here, because json.loads would guess UTF-16 and UTF-32 from the bytes; KiCad does not.
-        value = parse_json(data.decode("utf-8-sig"), about)
-    except UnicodeDecodeError:
-        raise Unjudgeable(f"{about}: not UTF-8") from None
-    except InvalidFile as error:
-        raise Unjudgeable(f"{about}: {error.what}") from None
+    value = parse_json(data.removeprefix(codecs.BOM_UTF8), about, limit=MAX_BYTES)
     if not isinstance(value, dict):
         raise Unjudgeable(f"{about}: not a JSON object")
     return value
@@ -79,7 +71,7 @@ def pin(pristine: Json, end: Json, *, net_settings: Json | None = None, exclusio
 def dump(project: Json) -> bytes:
     """Canonical bytes, so that equal projects share a cached result."""
     # Without indent: Python's own encoder, which indents, takes longer than all else here.
-    return json.dumps(project, sort_keys=True).encode()
+    return json.dumps(project, sort_keys=True, allow_nan=False).encode()
 
 
 def rule_edits(pristine: Json, end: Json) -> list[str]:

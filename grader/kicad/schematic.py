@@ -186,7 +186,8 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
     library: dict[str, LibrarySymbol] = {}
     no_connects = 0
     uuid = ""
-    wanted = ("uuid", "lib_symbols", "symbol", "sheet", "no_connect", *_LABELS)
+    named = 0
+    wanted = ("uuid", "lib_symbols", "symbol", "sheet", "no_connect", "bus_alias", *_LABELS)
     for node in root.lists(*wanted):
         match node.name:
             case "symbol":
@@ -201,10 +202,19 @@ def read_schematic(data: bytes, path: str) -> SchematicFile:
                 uuid = nested.text(tree, 1)
             case "sheet":
                 sheets.append(_sheet(tree, f"{path}: line {node.line()}"))
+                named += sum(buses.count(pin.text) for pin in sheets[-1].pins)
+            case "bus_alias":
+                members = nested.texts(nested.first(tree, "members") or [])
+                if any("${" in member for member in members):
+                    raise Unjudgeable(f"{path}: a bus alias holds a variable")
+                named += sum(map(buses.count, members))
             case "no_connect":
                 no_connects += 1
             case kind:
                 labels.append(Label(_LABELS[str(kind)], nested.text(tree, 1), nested.value(tree, "uuid")))
+                named += buses.count(labels[-1].text)
+        if named > buses.FILE_MEMBERS:
+            raise Unjudgeable(f"{path}: buses of more than {buses.FILE_MEMBERS} members")
     return SchematicFile(
         path,
         uuid,
@@ -361,6 +371,37 @@ def _load(tree: Tree, path: str, files: dict[str, SchematicFile]) -> SchematicFi
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 
 
+def _resolved(text: str, variables: Mapping[str, str]) -> str:
+    """A text with the project's variables in their places, as far as they are defined."""
+    for _ in range(8):
+        if "${" not in text:
+            break
+        text = _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text)[:10_000]
+    return text
+
+
+def check_buses(hierarchy: Hierarchy, variables: Mapping[str, str], pristine: Hierarchy | None) -> None:
+    """Refuse buses that kicad-cli would spell out without end, also those that a variable makes.
+
+    Args:
+        hierarchy: the design to judge.
+        variables: its project's text variables.
+        pristine: the fixture's schematic, whose own texts may hold what KiCad alone resolves.
+
+    Raises:
+        Unjudgeable: too many members, or a variable that could be anything.
+    """
+    known = {label.text for label in pristine.labels()} if pristine else frozenset[str]()
+    named = 0
+    for label in hierarchy.labels():
+        text = _resolved(label.text, variables)
+        if _VARIABLE.search(text) and label.text not in known:
+            raise Unjudgeable(f"{hierarchy.root}: label {text!r} holds a variable that is not defined")
+        named += buses.count(text)
+    if named > buses.FILE_MEMBERS:
+        raise Unjudgeable(f"{hierarchy.root}: buses of more than {buses.FILE_MEMBERS} members")
+
+
 def net_texts(hierarchy: Hierarchy, variables: Mapping[str, str]) -> frozenset[str]:
     """Every name that a label, sheet pin or power symbol gives to a net, decoded; buses are expanded.
 
@@ -369,12 +410,8 @@ def net_texts(hierarchy: Hierarchy, variables: Mapping[str, str]) -> frozenset[s
     """
     found: set[str] = set()
     for label in hierarchy.labels():
-        text = label.text
-        for _ in range(8):
-            if "${" not in text:
-                break
-            text = _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), text)[:10_000]
-        if "${" in text and _VARIABLE.search(text):
+        text = _resolved(label.text, variables)
+        if _VARIABLE.search(text):
             raise Unjudgeable(f"{hierarchy.root}: label {text!r} holds a variable that is not defined")
         found.update(names.decode(name) for name in buses.expand(text))
     found.discard("")

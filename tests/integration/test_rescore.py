@@ -11,15 +11,20 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from grader.rescore import Loader
 from grader.results import read_records
 from orchestrator.engine import Engine
+from orchestrator.grading import GraderPool
 from orchestrator.project import Project
+from schema.jsonfile import canonical
 from tests.integration.conftest import PARTS, ROOT
 from tests.integration.test_runs import copperbench, play
 
@@ -130,6 +135,34 @@ def test_the_host_and_the_image_say_the_same_twice(made: Made) -> None:
     assert [done.returncode for done in host] == [0, 0], host[0].stderr
     assert host[0].stdout == host[1].stdout
     assert json.loads(host[0].stdout) == in_image(made.project.root).answer
+
+
+def verdicts(project: Project, engine: Engine, order: list[int], jobs: int) -> dict[str, bytes]:
+    """Canonical bytes of every record's verdict, graded in fresh containers in an order, by run."""
+    records = [record for _, record in read_records(project.results)]
+    with (
+        Loader(project.root, project.results) as loader,
+        closing(GraderPool(engine, jobs, str(project.root))) as pool,
+        ThreadPoolExecutor(jobs) as workers,
+    ):
+        bundles = [loader.bundle(records[index]) for index in order]
+        graded_ = workers.map(pool.grade, bundles)
+        return {
+            str(bundle.facts.run): canonical(one.verdict.to_json())
+            for bundle, one in zip(bundles, graded_, strict=True)
+        }
+
+
+def test_any_order_gives_the_same_bytes(made: Made, engine: Engine) -> None:
+    """A naive grader keeps something of one record, a cache or a garbage heap, that the next one meets."""
+    forward = list(range(made.records))
+    recorded = {
+        str(record.run): canonical(record.verdict.to_json())
+        for _, record in read_records(made.project.results)
+    }
+    assert verdicts(made.project, engine, forward, jobs=1) == recorded
+    assert verdicts(made.project, engine, forward[::-1], jobs=1) == recorded
+    assert verdicts(made.project, engine, [*forward[1::2], *forward[::2]], jobs=3) == recorded
 
 
 def test_another_directory_gives_the_same(made: Made, tmp_path: Path) -> None:

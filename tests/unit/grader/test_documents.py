@@ -197,3 +197,22 @@ def test_json_depth_is_a_number_and_not_the_interpreters_mood(depth: int, holds:
     else:
         with pytest.raises(Unjudgeable, match="deeper"):
             parse_json(data, "x")
+
+
+@pytest.mark.parametrize(("size", "fits"), [(99, True), (100, True), (101, False)])
+def test_texts_and_json_have_a_size(size: int, fits: bool) -> None:
+    """The same reader serves both limits; each caller's number is its own."""
+    number = b"1" + b" " * (size - 1)
+    if fits:
+        assert len(read_text(tree({"x": b"a" * size}), "x", limit=100)) == size
+        assert parse_json(number, "x", limit=100) == 1
+    else:
+        with pytest.raises(Unjudgeable, match="more than the 100 that are read"):
+            read_text(tree({"x": b"a" * size}), "x", limit=100)
+        with pytest.raises(Unjudgeable, match="more than the 100 that are read"):
+            parse_json(number, "x", limit=100)
+
+
+def test_the_limits_are_those_that_are_documented() -> None:
+    assert (documents.TEXT_BYTES, documents.JSON_BYTES) == (4 * 2**20, 4 * 2**20)
+    assert (documents.TABLE_BYTES, documents.ROWS, documents.JSON_DEPTH) == (512 * 2**10, 20_000, 64)

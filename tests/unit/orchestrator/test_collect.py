@@ -1,5 +1,6 @@
 """Collection with budgets of what an agent left. Cases say what a naive collector would have done."""
 
+import io
 import tarfile
 
 import pytest
@@ -162,6 +163,32 @@ def test_a_damaged_stream_keeps_nothing() -> None:
     whole = b"".join(stream(entry("a", b"x" * 3000), entry("b", b"y" * 3000)))
     got = collect(iter([whole[:4000]]), baseline={}, known={}, budget=Budget())
     assert got.over_budget and got.entries == {}
+
+
+def pax(**headers: str) -> bytes:
+    """One file under extended headers."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("workspace/a")
+        info.pax_headers = headers
+        tar.addfile(info)
+    return out.getvalue()
+
+
+def test_a_header_that_claims_a_terabyte_is_not_believed() -> None:
+    """Naive: fill the holes of a sparse entry with zeros, as the tar reader does."""
+    claim = pax(**{"GNU.sparse.map": "0,0", "GNU.sparse.size": str(10**13)})
+    got = collect(iter([claim]), baseline={}, known={}, budget=Budget())
+    assert "sparse" in got.over_budget and got.entries == {}
+
+
+@pytest.mark.parametrize(
+    "headers", [{"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}, {"GNU.sparse.map": "x"}]
+)
+def test_headers_that_the_tar_reader_raises_on_keep_nothing(headers: dict[str, str]) -> None:
+    """Naive: expect the one error that it documents; found by fuzzing."""
+    got = collect(iter([pax(**headers)]), baseline={}, known={}, budget=Budget())
+    assert "cannot be read" in got.over_budget and got.entries == {}
 
 
 @given(

@@ -1,11 +1,15 @@
-"""Commits counted from a clean copy of the sandbox's objects."""
+"""Commits counted, and objects searched, in a clean copy of the sandbox's objects."""
 
+import hashlib
+import zlib
 from pathlib import Path
 
 import pytest
 
+from orchestrator import history
 from orchestrator.collect import Collected
 from orchestrator.history import read_history
+from schema.hashing import git_blob_id
 from tests.unit.orchestrator.repos import Repo
 
 
@@ -16,14 +20,14 @@ def repo(tmp_path: Path) -> Repo:
 
 def test_no_commit_on_top_of_the_baseline(repo: Repo) -> None:
     base = repo.commit("a", "base")
-    history = read_history(repo.collected(), base)
-    assert (history.status, history.commits) == ("ok", [])
+    found = read_history(repo.collected(), base).history
+    assert (found.status, found.commits) == ("ok", [])
 
 
 def test_commits_are_listed_newest_first(repo: Repo) -> None:
     base = repo.commit("a", "base")
     one, two = repo.commit("a", "1"), repo.commit("a", "2")
-    assert read_history(repo.collected(), base).commits == [two, one]
+    assert read_history(repo.collected(), base).history.commits == [two, one]
 
 
 def test_packed_objects_and_packed_refs_count_too(repo: Repo) -> None:
@@ -33,14 +37,14 @@ def test_packed_objects_and_packed_refs_count_too(repo: Repo) -> None:
     repo.git("gc", "-q", "--prune=now")
     got = repo.collected()
     assert not any(name.startswith("refs/heads") for name in got.git)
-    assert read_history(got, base).commits == [one]
+    assert read_history(got, base).history.commits == [one]
 
 
 def test_an_amended_baseline_is_a_rewritten_history(repo: Repo) -> None:
     """Naive: count commits from the root, and an amended baseline counts as none."""
     base = repo.commit("a", "base")
     repo.git("commit", "-q", "--amend", "-m", "other")
-    assert read_history(repo.collected(), base).status == "rewritten"
+    assert read_history(repo.collected(), base).history.status == "rewritten"
 
 
 def test_replacement_objects_are_not_followed(repo: Repo) -> None:
@@ -48,21 +52,21 @@ def test_replacement_objects_are_not_followed(repo: Repo) -> None:
     base = repo.commit("a", "base")
     one, two = repo.commit("a", "1"), repo.commit("a", "2")
     repo.git("replace", two, base)
-    assert read_history(repo.collected(), base).commits == [two, one]
+    assert read_history(repo.collected(), base).history.commits == [two, one]
 
 
 def test_another_branch_at_head_is_counted_from_head(repo: Repo) -> None:
     base = repo.commit("a", "base")
     repo.git("checkout", "-q", "-b", "side/branch")
     one = repo.commit("a", "1")
-    assert read_history(repo.collected(), base).commits == [one]
+    assert read_history(repo.collected(), base).history.commits == [one]
 
 
 def test_a_detached_head_is_read(repo: Repo) -> None:
     base = repo.commit("a", "base")
     one = repo.commit("a", "1")
     repo.git("checkout", "-q", "--detach", one)
-    assert read_history(repo.collected(), base).commits == [one]
+    assert read_history(repo.collected(), base).history.commits == [one]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_a_head_that_names_no_commit_is_unreadable(repo: Repo, head: bytes) -> N
     base = repo.commit("a", "base")
     got = repo.collected()
     got.git["HEAD"] = head
-    assert read_history(got, base).status == "unreadable"
+    assert read_history(got, base).history.status == "unreadable"
 
 
 def test_missing_objects_are_unreadable_not_zero(repo: Repo) -> None:
@@ -84,12 +88,12 @@ def test_missing_objects_are_unreadable_not_zero(repo: Repo) -> None:
     middle = repo.git("rev-parse", "HEAD~1")
     got = repo.collected()
     del got.git[f"objects/{middle[:2]}/{middle[2:]}"]
-    assert read_history(got, base).status in {"unreadable", "rewritten"}
+    assert read_history(got, base).history.status in {"unreadable", "rewritten"}
 
 
 @pytest.mark.parametrize("kind", ["missing", "other"])
 def test_without_a_repository_there_is_no_history(kind: str) -> None:
-    assert read_history(Collected(git_kind=kind), "0" * 40).status == "missing"  # type: ignore[arg-type]
+    assert read_history(Collected(git_kind=kind), "0" * 40).history.status == "missing"  # type: ignore[arg-type]
 
 
 def test_configuration_planted_in_the_sandbox_is_never_read(repo: Repo, tmp_path: Path) -> None:
@@ -99,5 +103,83 @@ def test_configuration_planted_in_the_sandbox_is_never_read(repo: Repo, tmp_path
     sign = tmp_path / "ran"
     with (repo.root / ".git" / "config").open("a") as config:
         config.write(f'[core]\n\tfsmonitor = "touch {sign}; false"\n\thooksPath = /tmp\n')
-    assert read_history(repo.collected(), base).commits == [one]
+    assert read_history(repo.collected(), base).history.commits == [one]
     assert not sign.exists()
+
+
+KEY = "sk-" + "this-is-an-example-and-no-key"
+
+
+def test_a_credential_that_was_committed_and_deleted_again_is_found(repo: Repo) -> None:
+    """Naive: scan the files that are left."""
+    base = repo.commit("a", "base")
+    repo.commit("key.txt", KEY)
+    (repo.root / "key.txt").unlink()
+    repo.commit("a", "gone")
+    read = read_history(repo.collected(), base)
+    assert read.secret is not None and read.secret.pattern == "sk"
+    assert KEY not in read.history.model_dump_json()
+
+
+@pytest.mark.parametrize("where", ["message", "name", "branch", "packed", "unreachable", "tag"])
+def test_every_kind_of_object_is_searched(repo: Repo, where: str) -> None:
+    base = repo.commit("a", "base")
+    match where:
+        case "message":
+            repo.commit("a", f"use {KEY}")
+        case "name":
+            repo.commit(KEY, "x")
+        case "tag":
+            repo.git("tag", "-a", "v1", "-m", KEY)
+        case _:
+            repo.git("checkout", "-q", "-b", "side")
+            repo.commit("key.txt", KEY)
+            repo.git("checkout", "-q", "main")
+            if where == "packed":
+                repo.git("gc", "-q", "--prune=now")
+            if where == "unreachable":
+                repo.git("branch", "-D", "side")
+    read = read_history(repo.collected(), base)
+    assert read.secret is not None and read.secret.pattern == "sk"
+
+
+def test_content_that_is_ours_is_not_held_against_a_run(repo: Repo) -> None:
+    (repo.root / "key.txt").write_text(KEY)
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "base")
+    base = repo.git("rev-parse", "HEAD")
+    assert read_history(repo.collected(), base, {git_blob_id(KEY.encode())}).secret is None
+    assert read_history(repo.collected(), base).secret is not None
+
+
+@pytest.mark.parametrize(("more", "status"), [(-1, "unreadable"), (0, "ok"), (1, "ok")])
+def test_objects_are_searched_up_to_a_limit(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, more: int, status: str
+) -> None:
+    base = repo.commit("a", "base")
+    repo.commit("a", "x" * 5000)
+    sizes = repo.git("cat-file", "--batch-all-objects", "--batch-check=%(objectsize)").split()
+    monkeypatch.setattr(history, "OBJECT_BYTES", sum(map(int, sizes)) + more)
+    assert read_history(repo.collected(), base).history.status == status
+
+
+def test_an_object_that_inflates_past_every_limit_is_not_inflated(repo: Repo) -> None:
+    """Naive: inflate what is four kilobytes on disk."""
+    base = repo.commit("a", "base")
+    header = b"blob %d\0" % 2**40
+    name = hashlib.sha1(header, usedforsecurity=False).hexdigest()
+    got = repo.collected()
+    got.git[f"objects/{name[:2]}/{name[2:]}"] = zlib.compress(header + b"\0" * 2**20)
+    read = read_history(got, base)
+    assert read.history.status == "unreadable" and "bytes" in read.history.detail
+
+
+@pytest.mark.parametrize(("made", "counted"), [(2, 2), (3, 3), (4, 4), (6, 4)])
+def test_commits_are_counted_up_to_one_past_the_limit(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, made: int, counted: int
+) -> None:
+    monkeypatch.setattr(history, "COMMITS", 3)
+    base = repo.commit("a", "base")
+    for number in range(made):
+        repo.commit("a", str(number))
+    assert len(read_history(repo.collected(), base).history.commits) == counted

@@ -328,3 +328,25 @@ def test_a_sheet_that_kicad_did_not_read_is_not_judged() -> None:
     for read in (lambda found: found.netlist, Design.erc, Design.drc):
         with pytest.raises(Unjudgeable, match="did not read R22 of this sheet"):
             read(design(cli=Skips()))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"text_variables": {"LAST": "999999999"}},
+        {"schematic": {"bus_aliases": {"X": ["D[0..999999999]"]}}},
+    ],
+    ids=["variable", "alias"],
+)
+def test_a_bus_without_end_is_never_given_to_kicad(changes: Mapping[str, object]) -> None:
+    """Naive: count buses in the schematic alone; the project holds the other half."""
+    value = json.loads(twins.tree()[PROJECT].data) | changes
+    root = twins.tree()[ROOT].data.rstrip()[:-1] + b'(label "D[0..${LAST}]" (at 0 0 0)))'
+    if "schematic" in changes:
+        root = twins.tree()[ROOT].data
+    cli = Replay()
+    found = design(twins.tree({ROOT: root, PROJECT: json.dumps(value).encode()}), cli)
+    for ask in (lambda: found.netlist, found.erc, found.drc):
+        with pytest.raises(Unjudgeable, match="buses of more than"):
+            ask()
+    assert cli.given == []

@@ -118,18 +118,20 @@ def test_edits_of_rules_are_listed() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "not valid JSON"),
-        (b"{", "not valid JSON"),
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
         (b"[]", "not a JSON object"),
-        (b'{"a": 1, "a": 2}', "duplicate key"),
+        (b'{"a": 1, "a": 2}', "occurs twice"),
         (b'{"a": NaN}', "not JSON"),
-        (b'{"a": 1} // x', "not valid JSON"),
+        (b'{"a": 1} // x', "not JSON"),
+        (b'{"a": 1e999}', "out of range"),
+        (b'{"a": ' + b"9" * 400 + b"}", "out of range"),
         (b"\xff{}", "not UTF-8"),
         ("{}".encode("utf-16"), "not UTF-8"),
-        (b"[" * 200_000, "too deeply"),
-        (b'{"a":"' + b"x" * project.MAX_BYTES + b'"}', "larger than"),
+        (b"[" * 200_000, "nested deeper"),
+        (b'{"a":"' + b"x" * project.MAX_BYTES + b'"}', "more than the"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_a_project_kicad_might_not_read_is_refused(data: bytes, reason: str) -> None:
     """KiCad falls back to default rules in silence: 18 findings become 105, or none."""

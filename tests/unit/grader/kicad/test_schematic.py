@@ -6,7 +6,7 @@ import pytest
 
 from grader.evidence import Entry
 from grader.kicad.errors import Unjudgeable
-from grader.kicad.schematic import net_texts, read_hierarchy, read_schematic, resolve
+from grader.kicad.schematic import check_buses, net_texts, read_hierarchy, read_schematic, resolve
 from tests.unit.grader.kicad import twins
 
 ROOT = twins.ARTIFACTS.schematic
@@ -214,3 +214,97 @@ def test_parts_that_the_netlist_must_hold_are_those_on_the_board() -> None:
         assert [instance.on_board for instance in hierarchy.instances] == expected
         uuids = {symbol.uuid for _, symbol in hierarchy.parts()}
         assert twins.uid("U1 c") in uuids and twins.uid("PWR2") not in uuids
+
+
+def bus(first: int, last: int) -> bytes:
+    label = f'(label "D[{first}..{last}]" (at 0 0 0) (uuid "1"))'
+    return f'(kicad_sch (version 20250114) (uuid "0") {label})'.encode()
+
+
+@pytest.mark.parametrize(("last", "fits"), [(65_534, True), (65_535, True), (65_536, False)])
+def test_buses_of_a_file_have_a_limit(last: int, fits: bool) -> None:
+    """Naive: hand ``D[0..999999999]`` to kicad-cli, which takes gigabytes and minutes to spell it out."""
+    for data in (bus(0, last), bus(last, 0)):
+        if fits:
+            assert len(read_schematic(data, "r").labels) == 1
+        else:
+            with pytest.raises(Unjudgeable, match="buses of more than"):
+                read_schematic(data, "r")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '(label "M{A[0..99999999] B}" (at 0 0 0))',
+        '(hierarchical_label "D[ 0 .. 99999999 ]" (at 0 0 0))',
+        '(global_label "D[0..99999999999999999999999999]" (at 0 0 0))',
+        '(bus_alias "X" (members "a" "D[0..99999999]"))',
+        '(sheet (property "Sheetname" "s") (property "Sheetfile" "a.kicad_sch") (pin "D[0..9999999]" input))',
+        "".join(f'(label "D[0..{n}]" (at 0 0 0))' for n in range(400)),
+    ],
+)
+def test_the_limit_holds_wherever_a_bus_is_named(text: str) -> None:
+    with pytest.raises(Unjudgeable, match="buses of more than"):
+        read_schematic(f"(kicad_sch {text})".encode(), "r")
+
+
+def chain(depth: int, *, wide: int = 1) -> dict[str, Entry]:
+    """So many files; each but the last holds the next one ``wide`` times."""
+    files = {}
+    for level in range(depth):
+        sheets = "".join(
+            f'(sheet (uuid "{level}-{n}") (property "Sheetname" "s{n}")'
+            f' (property "Sheetfile" "{level + 1}.kicad_sch"))'
+            for n in range(wide if level < depth - 1 else 0)
+        )
+        files[f"{level}.kicad_sch"] = Entry(f'(kicad_sch (uuid "{level}") {sheets})'.encode())
+    return files
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(31, True), (32, True), (33, False)])
+def test_sheets_are_nested_up_to_a_limit(depth: int, fits: bool) -> None:
+    if fits:
+        assert len(read_hierarchy(chain(depth), "0.kicad_sch").files) == depth
+    else:
+        with pytest.raises(Unjudgeable, match="nested deeper than 32"):
+            read_hierarchy(chain(depth), "0.kicad_sch")
+
+
+@pytest.mark.parametrize(("wide", "fits"), [(1998, True), (1999, True), (2000, False)])
+def test_a_design_has_a_limit_of_sheets(wide: int, fits: bool) -> None:
+    """Naive: follow twenty files that hold each other twice, a million sheets."""
+    if fits:
+        assert len(read_hierarchy(chain(2, wide=wide), "0.kicad_sch").instances) == wide + 1
+    else:
+        with pytest.raises(Unjudgeable, match="more than 2000 sheets"):
+            read_hierarchy(chain(2, wide=wide), "0.kicad_sch")
+    with pytest.raises(Unjudgeable, match="more than 2000 sheets"):
+        read_hierarchy(chain(20, wide=2), "0.kicad_sch")
+
+
+def labelled(text: str) -> dict[str, Entry]:
+    return {"r.kicad_sch": Entry(f'(kicad_sch (uuid "0") (label "{text}" (at 0 0 0)))'.encode())}
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        ("D[0..${N}]", {"N": "99999999"}),
+        ("D${R}", {"R": "[0..99999999]"}),
+        ("D[0.${A}", {"A": "${B}", "B": ".99999999]"}),
+        ("D${COMMENT1}", {}),
+        ("D[0..${N}]", {}),
+    ],
+)
+def test_a_bus_that_a_variable_makes_is_refused(text: str, variables: dict[str, str]) -> None:
+    """Naive: read the label as written; KiCad resolves it first, and dies of the bus."""
+    with pytest.raises(Unjudgeable, match=r"buses of more than|not defined"):
+        check_buses(read_hierarchy(labelled(text), "r.kicad_sch"), variables, None)
+
+
+def test_labels_that_the_fixture_has_may_hold_what_only_kicad_resolves() -> None:
+    found = read_hierarchy(labelled("N_${SHEETNAME}"), "r.kicad_sch")
+    check_buses(found, {}, found)
+    check_buses(read_hierarchy(labelled("D[0..${N}]"), "r.kicad_sch"), {"N": "7"}, None)
+    with pytest.raises(Unjudgeable, match="a bus alias holds a variable"):
+        read_schematic(b'(kicad_sch (bus_alias "X" (members "D${N}")))', "r")

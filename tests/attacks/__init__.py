@@ -1,0 +1,1 @@
+"""The attack suite: each attack a real run of a hostile agent, from launch to record."""

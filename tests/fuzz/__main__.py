@@ -1,0 +1,97 @@
+"""``python -m tests.fuzz [--seconds N] [--jobs N] [TARGET …]``: coverage-guided fuzzing of every target.
+
+Each target runs in a process of its own under limits of time and memory a case. What breaks an invariant is
+put into the committed corpus, where the property tests replay it from then on. Exit codes: 0 nothing broke,
+1 something did, 3 atheris is not here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from schema.hashing import sha256
+from tests.fuzz.targets import TARGETS
+
+CORPUS = Path(__file__).parent / "corpus"
+CASE_SECONDS = 20
+"""Longest that one case may take: these are at most a few kilobytes."""
+CASE_MEGABYTES = 2048
+CASE_BYTES = 16384
+
+
+def main() -> int:
+    """Fuzz, and say in a line how far each target came."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], help="default: all")
+    parser.add_argument("--seconds", type=int, default=600, help="of each target")
+    parser.add_argument("--jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    if importlib.util.find_spec("atheris") is None:
+        print("fuzz: atheris is not here; it has wheels for Linux on x86-64 only")
+        return 3
+    names = arguments.targets or list(TARGETS)
+    with ThreadPoolExecutor(max_workers=arguments.jobs) as pool:
+        held = sum(pool.map(lambda name: _held(name, arguments.seconds), names))
+    print(f"{held} of {len(names)} targets held")
+    return 0 if held == len(names) else 1
+
+
+def _held(name: str, seconds: int) -> bool:
+    """Run one target to its end; what breaks it becomes a case of the corpus."""
+    target = TARGETS[name]
+    with tempfile.TemporaryDirectory(prefix=f"copperbench-fuzz-{name}-") as folder:
+        grown, found, words = Path(folder, "grown"), Path(folder, "found"), Path(folder, "words")
+        grown.mkdir()
+        found.mkdir()
+        for number, seed in enumerate(target.seeds()):
+            (grown / f"seed{number}").write_bytes(seed)
+        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
+        kept = [str(CORPUS / name)] if (CORPUS / name).is_dir() else []
+        command = [
+            *(sys.executable, "-m", "tests.fuzz.one", name),
+            f"-max_total_time={seconds}",
+            f"-timeout={CASE_SECONDS}",
+            f"-rss_limit_mb={CASE_MEGABYTES}",
+            f"-max_len={CASE_BYTES}",
+            f"-artifact_prefix={found}/",
+            f"-dict={words}",
+            "-print_final_stats=1",
+            "-verbosity=0",
+            *(str(grown), *kept),
+        ]
+        done = subprocess.run(command, capture_output=True, check=False)
+        said = done.stderr.decode("utf-8", "replace")
+        executed = next(
+            (line.split()[-1] for line in said.splitlines() if "number_of_executed_units" in line), "?"
+        )
+        for case in found.iterdir():
+            _keep(name, case.read_bytes())
+        fine = done.returncode == 0
+        print(
+            f"{name:12} {executed:>9} cases, {len(list(grown.iterdir())):5} kept for their coverage: "
+            f"{'held' if fine else 'BROKEN'}",
+            flush=True,
+        )
+        if not fine:
+            print("\n".join(f"    {line}" for line in said.splitlines()[-25:]), flush=True)
+        return fine
+
+
+def _keep(name: str, case: bytes) -> None:
+    folder = CORPUS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / sha256(case)[:16]).write_bytes(case)
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in word.encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

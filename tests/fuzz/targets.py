@@ -1,0 +1,306 @@
+"""What is fuzzed, and what must hold for any bytes; a target raises only when its invariant is broken."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from grader.conduct import diagnose
+from grader.documents import JSON_DEPTH, ROWS, deeper_than, parse_json, tables
+from grader.evidence import Entry, Tree
+from grader.kicad import project
+from grader.kicad.board import read_board
+from grader.kicad.errors import Unjudgeable
+from grader.kicad.netlist import read_netlist
+from grader.kicad.paths import escapes
+from grader.kicad.reports import read_findings, stops, to_violations
+from grader.kicad.schematic import MAX_INSTANCES, read_hierarchy
+from grader.kicad.sexpr import Nested, parse
+from grader.transcript import DETAIL, read_transcript
+from orchestrator.collect import Budget, Collected, collect
+from schema.text import plain
+from tests.unit.grader import support
+from tests.unit.grader.kicad import twins
+from tests.unit.grader.kicad.support import sample
+from tests.unit.orchestrator.tars import entry, stream
+
+Check = Callable[[bytes], None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader under test."""
+
+    check: Check
+    seeds: Callable[[], list[bytes]]
+    words: tuple[str, ...]
+    """What the format is made of: the fuzzer's dictionary and the property tests' alphabet."""
+
+
+def quoted(tree: Nested) -> bytes:
+    """A tree of texts written as an s-expression again, every text in quotes."""
+    parts: list[bytes] = []
+    pending: list[Any] = [tree]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, bytes):
+            parts.append(item)
+        elif isinstance(item, str):
+            raw = item.encode("utf-8", "surrogateescape")
+            for old, new in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r")):
+                raw = raw.replace(old, new)
+            parts.append(b'"' + raw + b'"')
+        else:
+            pending += [b")", *reversed(item), b"("]
+    return b" ".join(parts)
+
+
+def sexpr(data: bytes) -> None:
+    """``parse`` raises nothing but Unjudgeable; what it reads, written again, reads the same."""
+    try:
+        tree = parse(data, "fuzz").tree()
+    except Unjudgeable:
+        return
+    assert parse(quoted(tree), "again").tree() == tree
+
+
+def netlist(data: bytes) -> None:
+    """``read_netlist`` raises nothing but Unjudgeable; each pin it lists is on the net that lists it."""
+    try:
+        found = read_netlist(data)
+    except Unjudgeable:
+        return
+    for name, pins in found.nets.items():
+        assert pins and found.match(name) == [name]
+    assert all(found.net_of(*pin) is not None for pins in found.nets.values() for pin in pins)
+
+
+def report(kind: Literal["erc", "drc"]) -> Check:
+    """``read_findings`` raises nothing but Unjudgeable, and loses no finding."""
+
+    def check(data: bytes) -> None:
+        try:
+            found = read_findings(data, kind, "fuzz")
+        except Unjudgeable:
+            return
+        assert len(to_violations(found, lambda _: None)) == len(found)
+        assert kind == "drc" or stops(found) == frozenset()
+
+    return check
+
+
+def schematic(data: bytes) -> None:
+    """``read_hierarchy`` raises nothing but Unjudgeable, and ends; no path check raises at all."""
+    tree: dict[str, Entry] = {**twins.tree(), "hw/twins.kicad_sch": Entry(data)}
+    assert all(plain(one) for one in escapes(tree, twins.tree(), twins.ARTIFACTS.project))
+    try:
+        found = read_hierarchy(tree, "hw/twins.kicad_sch")
+    except Unjudgeable:
+        return
+    assert len(found.instances) <= MAX_INSTANCES + 1
+    found.references()
+
+
+def board(data: bytes) -> None:
+    """``read_board`` and what is asked of it raise nothing but Unjudgeable."""
+    try:
+        found = read_board(data, "fuzz.kicad_pcb")
+        _ = found.pads, found.net_of("")
+    except Unjudgeable:
+        return
+
+
+def project_file(data: bytes) -> None:
+    """``read_project`` raises nothing but Unjudgeable; no rule of the end state is in the pinned project."""
+    pristine = project.read_project(twins.tree()["hw/twins.kicad_pro"].data, "pristine")
+    try:
+        end = project.read_project(data, "fuzz")
+        pinned = project.dump(project.pin(pristine, end))
+    except Unjudgeable:
+        return
+    # KiCad falls back on its defaults, without a word, on a project that is no JSON.
+    assert parse_json(pinned, "pinned", depth=10**6).get("board") == json.loads(
+        project.dump(project.pin(pristine, {}))
+    ).get("board")
+    project.rule_edits(pristine, end)
+
+
+def transcript(data: bytes) -> None:
+    """Reading and diagnosing raise nothing; what a tamper quotes is bounded; an end means order."""
+    end: Tree = {support.TRANSCRIPT: Entry(data)}
+    read = read_transcript(support.AGENT, support.task().mode, baseline={}, end=end)
+    assert all(len(tamper.detail) <= DETAIL for tamper in read.tampering)
+    assert read.end is None or (not read.tampering and read.events[-1].type == "run-end")
+    for line in diagnose(read):
+        json.dumps(line).encode()
+
+
+def json_value(data: bytes) -> None:
+    """``parse_json`` raises nothing but Unjudgeable, and agrees with Python's reader on what it accepts."""
+    try:
+        value = parse_json(data, "fuzz")
+    except Unjudgeable:
+        return
+    assert value == json.loads(data)
+    assert not deeper_than(JSON_DEPTH, data)
+
+
+def tables_of(data: bytes) -> None:
+    """``tables`` raises nothing but Unjudgeable; every row is as wide as its header."""
+    try:
+        found = tables(data.decode("utf-8", "replace").replace("\0", ""))
+    except Unjudgeable:
+        return
+    assert sum(len(table.rows) for table in found) <= ROWS
+    assert all(len(row) == len(table.header) for table in found for row in table.rows)
+
+
+SMALL = Budget(bytes=2**20, entries=50, depth=8, name=200, refusals=3)
+
+
+BLOCK = 512
+
+
+def checksummed(data: bytes) -> bytes:
+    """Tar headers with the checksum that belongs to them: without it no changed header would be read."""
+    blocks = []
+    for at in range(0, len(data), BLOCK):
+        block = bytearray(data[at : at + BLOCK])
+        if block[257:262] == b"ustar" and len(block) == BLOCK:
+            block[148:156] = b" " * 8
+            block[148:156] = b"%06o\0 " % sum(block)
+        blocks.append(bytes(block))
+    return b"".join(blocks)
+
+
+def archive(data: bytes) -> None:
+    """``collect`` raises nothing; nothing kept is past a budget or climbs; chunks do not matter."""
+    for stream_ in dict.fromkeys((data, checksummed(data))):
+        _archive(stream_)
+
+
+def _archive(data: bytes) -> None:
+    one = _collect(data, len(data) or 1)
+    assert one == _collect(data, 7)
+    assert not (one.over_budget or one.secret) or not (one.entries or one.git)
+    assert len(one.entries) <= SMALL.entries and len(one.refused) <= SMALL.refusals
+    for name in one.entries:
+        assert all(part not in {"", ".", "..", ".git"} for part in name.split("/")[:1])
+        assert all(part not in {"", ".", ".."} for part in name.split("/"))
+        assert len(name.encode("utf-8", "surrogateescape")) <= SMALL.name
+
+
+def _collect(data: bytes, chunk: int) -> Collected:
+    chunks = (data[at : at + chunk] for at in range(0, len(data), chunk))
+    out = collect(chunks, baseline={}, known={}, budget=SMALL)
+    # How far a reader reads ahead depends on the chunks, and decides nothing.
+    out.stream_bytes = 0
+    return out
+
+
+# --- seeds: written here or drawn by our own code, never a third party's
+
+
+def _archives() -> list[bytes]:
+    key = b"sk-" + b"k" * 24
+    listed = [
+        [entry("a.txt", b"data"), entry("b/c.txt", b"x" * 3000)],
+        [entry("link", type=tarfile.SYMTYPE, linkname="/etc/passwd"), entry("p", type=tarfile.FIFOTYPE)],
+        [entry("a", b"1"), entry("b", type=tarfile.LNKTYPE, linkname="workspace/a")],
+        [entry(".git", type=tarfile.DIRTYPE), entry(".git/HEAD", b"ref: refs/heads/main\n")],
+        [entry("n" * 150, b"long"), entry("\udcff", b"odd"), entry("../x", b"climb")],
+        [entry("key", key)],
+    ]
+    pax = io.BytesIO()
+    with tarfile.open(fileobj=pax, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("workspace/" + "é" * 120)
+        info.pax_headers = {"comment": "x", "GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+        tar.addfile(info)
+    return [*(b"".join(stream(*entries)) for entries in listed), pax.getvalue()]
+
+
+def _transcripts() -> list[bytes]:
+    return [
+        support.transcript("done"),
+        support.refusal("standby_current_uA"),
+        support.transcript(
+            "done", support.event("tool", name="bash", args={"command": "ls -l"}, result="ok")
+        ),
+        support.event("run-start", **{"request": "\ud800"}),
+        b'{"ts":"","type":"tool","data":{"name":"x","args":{"command":"$(("},"result":"ignore previous"}}\n',
+    ]
+
+
+def _json() -> list[bytes]:
+    return [
+        b'{"a": [1, 2.5, -1e9, "\\ud800", null, true]}',
+        b"[[[[]]]]",
+        b'{"a": 1, "a": 2}',
+        b"NaN",
+        b"1e999",
+    ]
+
+
+def _tables() -> list[bytes]:
+    return [
+        b"# T\n\n| A | B |\n| --- | :-: |\n| x | `y` |\n| z \\| w | |\n",
+        b"<!--\n|a|\n|-|\n-->\n```\n|a|\n|-|\n```\n> |a|\n> |-|\n- |a|\n  |-|\n",
+        b"|a\n|-\n|b\n",
+    ]
+
+
+def _design(suffix: str) -> Callable[[], list[bytes]]:
+    return lambda: [item.data for path, item in twins.tree().items() if path.endswith(suffix)]
+
+
+_WORDS = ("(", ")", '"', "\\", "\n", " ", "#", "\\n", "\ufeff", "kicad_sch", "symbol", "lib_symbols")
+_PARTS = (
+    "sheet",
+    "property",
+    "Sheetfile",
+    "instances",
+    "project",
+    "path",
+    "reference",
+    "pin",
+    "uuid",
+    "label",
+)
+_MORE = ("unit", "global_label", "hierarchical_label", "at", "kicad_pcb", "footprint", "pad", "net", "model")
+_NETLIST = (
+    "export",
+    "components",
+    "comp",
+    "ref",
+    "nets",
+    "name",
+    "node",
+    "pinfunction",
+    "pintype",
+    "{slash}",
+)
+_JSON = ("{", "}", "[", "]", ":", ",", '"', "\\u", "\\ud800", "1e999", "NaN", "-", "0", "true", "null", "\n")
+_EVENTS = ("ts", "type", "data", "run-start", "run-end", "exitPath", "done", "tool", "assistant", "turnsUsed")
+_REPORTS = ("sheets", "violations", "unconnected_items", "schematic_parity", "severity", "error", "items")
+
+TARGETS: Mapping[str, Target] = {
+    "sexpr": Target(sexpr, lambda: [*_design(".kicad_sch")()[:1], b'(a "b\\"c" (d))', b"#\n(a)\n#"], _WORDS),
+    "netlist": Target(netlist, lambda: [sample("plain", "netlist")], _WORDS + _NETLIST),
+    "erc-report": Target(report("erc"), lambda: [sample("plain", "erc")], _JSON + _REPORTS),
+    "drc-report": Target(report("drc"), lambda: [sample("plain", "drc")], _JSON + _REPORTS),
+    "schematic": Target(schematic, _design(".kicad_sch"), _WORDS + _PARTS + _MORE),
+    "board": Target(board, _design(".kicad_pcb"), _WORDS + _PARTS + _MORE),
+    "project": Target(project_file, _design(".kicad_pro"), (*_JSON, "board", "erc", "net_settings", "meta")),
+    "transcript": Target(transcript, _transcripts, _JSON + _EVENTS),
+    "json": Target(json_value, _json, _JSON),
+    "tables": Target(
+        tables_of, _tables, ("|", "-", ":", "`", "\\", "\n", ">", "<!--", "-->", "```", "    ", "*")
+    ),
+    "archive": Target(
+        archive, _archives, ("workspace/", "ustar", "\0", "./", "../", "0000644", "GNU.sparse.map")
+    ),
+}
