@@ -17,6 +17,7 @@ from grader.jail import deny_network, landlock_abi
 from grader.kicad.cache import FolderCache
 from grader.kicad.cli import KicadCli
 from grader.warm import Fixtures, warm
+from schema.hashing import code_hash
 
 _PR_SET_CHILD_SUBREAPER = 36
 """From linux/prctl.h."""
@@ -64,6 +65,7 @@ def describe(kicad_version: str) -> dict[str, Any]:
         "grader_version": grader.__version__,
         "compass_version": compass.__version__,
         "landlock": landlock_abi(),
+        "code": code_hash(Path(grader.__file__).parents[1], grader.CODE),
     }
 
 

@@ -12,7 +12,7 @@ import orchestrator
 from orchestrator import cli_results
 from orchestrator.console import Screen
 from orchestrator.kicad import ENVIRONMENTS, REFERENCE, environment
-from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, Results
+from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, Results, Runtime
 from orchestrator.project import Project
 from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft, UsageError
 from schema.run import Plan
@@ -251,6 +251,7 @@ def run(
     repeats: Annotated[int | None, typer.Option(min=1)] = None,
     condition: Condition = None,
     jobs: Jobs = CORES,
+    runtime: Runtime = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     results: Results = None,
     as_json: Json = False,
@@ -271,7 +272,7 @@ def run(
     planned = _plan(project, suite, model, agent, repeats, condition or [])
     engine = Engine.connect()
     with screen.progress(len(planned.specs)) as report:
-        finished = execute(project, engine, planned, jobs=jobs, report=report)
+        finished = execute(project, engine, planned, jobs=jobs, report=report, runtime=runtime)
     update(project)
     screen.table(COLUMNS, [row(item.record) for item in finished])
     screen.emit({"plan": planned.id, "records": [item.record.to_json() for item in finished]})
@@ -287,6 +288,7 @@ def prove(
     tasks: Annotated[list[str] | None, typer.Argument(help="Default: every task.")] = None,
     suite: Annotated[str | None, typer.Option(help="The tasks of a suite.")] = None,
     jobs: Jobs = CORES,
+    runtime: Runtime = None,
     results: Results = None,
     as_json: Json = False,
 ) -> None:
@@ -308,7 +310,7 @@ def prove(
     )
     engine = Engine.connect()
     with screen.progress(len(planned.specs)) as report:
-        finished = execute(project, engine, planned, jobs=jobs, report=report)
+        finished = execute(project, engine, planned, jobs=jobs, report=report, runtime=runtime)
     update(project)
     proof = proving.judge(loaded, finished)
     screen.table(

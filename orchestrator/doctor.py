@@ -75,8 +75,10 @@ def _engine(engine: Engine) -> Iterator[Line]:
             yield Line("ok", f"{what} in force")
         else:
             yield Line("note", f"{what} not available on this engine")
-    if "runsc" in (facts.get("Runtimes") or {}):
-        yield Line("ok", "gVisor runtime (runsc) is configured")
+    if "runsc" in engine.runtimes():
+        yield Line("ok", "gVisor (runsc) is configured: --runtime runsc")
+    else:
+        yield Line("note", "gVisor (runsc) is not configured", "see docs/isolation.md")
     if facts.get("MemoryLimit") is False or facts.get("PidsLimit") is False:
         yield Line(
             "missing", "the engine cannot limit memory or processes", "enable these cgroup controllers"

@@ -6,10 +6,12 @@ that the reaper can tell a dead owner's leavings from a live one's and from what
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,7 +28,8 @@ from schema.jsonfile import canonical
 from schema.text import plain
 
 LABEL = "io.copperbench"
-NOBODY = "65534:65534"
+NOBODY_ID = 65534
+NOBODY = f"{NOBODY_ID}:{NOBODY_ID}"
 CALL_SECONDS = 120
 """Longest wait for one answer of the engine."""
 
@@ -66,6 +69,8 @@ class ContainerSpec:
     working_dir: str = "/"
     stdin: bool = False
     user: str = NOBODY
+    runtime: str | None = None
+    """OCI runtime by the engine's name for it; None is the engine's default."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,25 @@ class Engine:
     def facts(self) -> dict[str, Any]:
         """The engine's own description of its host (``docker info``)."""
         return dict(self._api.info())
+
+    @cached_property
+    def isolation(self) -> list[str]:
+        """What the engine does for all its containers, sorted, such as ``cgroup=2`` and ``name=userns``."""
+        facts = self.facts()
+        security = [str(option) for option in facts.get("SecurityOptions") or []]
+        return sorted([*security, f"cgroup={facts.get('CgroupVersion', '1')}"])
+
+    @cached_property
+    def _mapped_root(self) -> tuple[int, int]:
+        """What uid and gid 0 of containers are on the host: volumes are mounted with the host's numbers."""
+        # With userns-remap the engine's folder is named by them; it tells them nowhere else.
+        found = re.search(r"/(\d+)\.(\d+)$", str(self.facts().get("DockerRootDir", "")))
+        remapped = any("userns" in option for option in self.isolation)
+        return (int(found[1]), int(found[2])) if remapped and found else (0, 0)
+
+    def runtimes(self) -> list[str]:
+        """Names of the OCI runtimes that the engine can start containers with."""
+        return sorted(self.facts().get("Runtimes") or {})
 
     def layers(self, image: str) -> list[str]:
         """Layer digests of an image: reproducible where image ids are not.
@@ -223,7 +247,8 @@ class Engine:
         """
         # The engine answers a second creation with the first volume: a mark of our own tells them apart.
         mark = uuid.uuid4().hex
-        options = f"size={size},nr_inodes={inodes},uid=65534,gid=65534,mode={mode},nosuid,nodev"
+        uid, gid = (start + NOBODY_ID for start in self._mapped_root)
+        options = f"size={size},nr_inodes={inodes},uid={uid},gid={gid},mode={mode},nosuid,nodev"
         with _told("cannot create volume", name):
             made = self._api.create_volume(
                 name,
@@ -262,6 +287,7 @@ class Engine:
             memswap_limit=spec.limits.memory,
             nano_cpus=int(spec.limits.cpus * 1e9),
             ipc_mode="private",
+            runtime=spec.runtime,
             ulimits=[
                 docker.types.Ulimit(name=name, soft=value, hard=value)
                 for name, value in (("nofile", spec.limits.nofile), ("fsize", spec.limits.fsize), ("core", 0))

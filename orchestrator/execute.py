@@ -21,18 +21,33 @@ from orchestrator.records import Finished, Report
 from orchestrator.run import Job, Runner
 from orchestrator.sandbox import pack
 from orchestrator.solutions import solution_inputs
-from schema.errors import Interrupted
+from schema.errors import EnvironmentFault, Interrupted
 from schema.run import Plan, RunSpec
 
 
-def execute(project: Project, engine: Engine, plan: Plan, *, jobs: int, report: Report) -> list[Finished]:
+def execute(
+    project: Project,
+    engine: Engine,
+    plan: Plan,
+    *,
+    jobs: int,
+    report: Report,
+    runtime: str | None = None,
+) -> list[Finished]:
     """Run what has no valid record yet; returns every planned run in plan order.
 
-    The plan is written first: it fixes what has to be there in the end.
+    The plan is written first: it fixes what has to be there in the end. ``runtime`` is the OCI runtime of
+    the agents' containers.
 
     Raises:
+        EnvironmentFault: the engine has no such runtime.
         Interrupted: by INT, TERM or HUP; recorded runs stay, the same plan again completes the rest.
     """
+    if runtime and runtime not in engine.runtimes():
+        raise EnvironmentFault(
+            f"the engine has no runtime {runtime!r}",
+            fix=f"configure it, or use one of {', '.join(engine.runtimes())}",
+        )
     stop = threading.Event()
     tasks = {name: project.task(name) for name in dict.fromkeys(s.run.task for s in plan.specs)}
     done: dict[str, Finished] = {}
@@ -44,7 +59,7 @@ def execute(project: Project, engine: Engine, plan: Plan, *, jobs: int, report: 
     ):
         reap(engine)
         ledger.plan(write(plan, project.results))
-        runner = Runner(project, engine, pool, ledger, log=log, stop=stop)
+        runner = Runner(project, engine, pool, ledger, log=log, stop=stop, runtime=runtime)
 
         def one(spec: RunSpec) -> Finished:
             job = _prepare(runner, spec, tasks[spec.run.task].under(spec.run.condition))

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import grader
 from grader import wire
 from grader.evidence import Bundle
 from grader.lost import unjudged
@@ -16,7 +18,7 @@ from orchestrator.attached import Attached
 from orchestrator.engine import ContainerSpec, Engine, Limits
 from orchestrator.kicad import REFERENCE, Environment
 from schema.errors import CopperbenchError, EngineError, Interrupted
-from schema.hashing import sha256
+from schema.hashing import code_hash, sha256
 from schema.jsonfile import validate_as
 from schema.verdict import Verdict
 
@@ -41,6 +43,8 @@ class GraderFacts:
     compass_version: str
     landlock: int
     """Version of Landlock that jails each record; 0 where the kernel has none."""
+    code: str
+    """Hash of the code that grades."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,12 @@ class Slot:
             ) from None
 
     def open(self) -> Attached:
-        """Start the container and read what it says of itself."""
+        """Start the container and read what it says of itself.
+
+        Raises:
+            EnvironmentFault: it grades with other code than ours. Their models differ: what one writes the
+                other may not read, and that would pass for the agent's fault.
+        """
         self._container = self._engine.create(
             ContainerSpec(
                 name=self._name,
@@ -118,6 +127,9 @@ class Slot:
                 about=self._environment.grader,
                 fix=f"run {self._environment.build}",
             ) from None
+        if self.facts.code != code_hash(Path(grader.__file__).parents[1], grader.CODE):
+            self.close()
+            raise self._environment.missing("built from other code than this")
         return self._streams
 
     def abort(self) -> None:

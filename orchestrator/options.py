@@ -16,4 +16,7 @@ Condition = Annotated[
     typer.Option(help="k=v: maxTurns, maxRepairCycles, or what the agent knows: prompt, tools."),
 ]
 Results = Annotated[Path | None, typer.Option(help="Results folder; default: results in the checkout.")]
+Runtime = Annotated[
+    str | None, typer.Option(help="OCI runtime of the agents' containers, such as runsc (gVisor).")
+]
 CORES = os.cpu_count() or 1

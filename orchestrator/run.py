@@ -106,6 +106,7 @@ class Runner:
         *,
         log: FilteringBoundLogger,
         stop: threading.Event,
+        runtime: str | None = None,
     ) -> None:
         """``stop``: set to end early, with our containers killed; runs in flight are then not recorded."""
         self.project = project
@@ -116,6 +117,7 @@ class Runner:
         self.store = EvidenceWriter(project.results / "evidence.git")
         self.baselines = Baselines(project, engine)
         self.stop = stop
+        self.runtime = runtime
         self.log = log
 
     def prepare(self, run: RunId, loaded: LoadedTask, inputs: Callable[[], bytes | None]) -> Job:
@@ -274,6 +276,7 @@ class Runner:
             environment=job.agent.environment,
             labels={"role": "run", "run": str(job.run)},
             transcripts=job.agent.transcripts,
+            runtime=self.runtime,
         )
 
     def _collect(self, sandbox: Sandbox, job: Job) -> Collected:
@@ -436,6 +439,7 @@ class Runner:
                 "cpus": AGENT_LIMITS.cpus,
                 "pids": AGENT_LIMITS.pids,
                 "volumeBytes": VolumeSize().bytes,
+                "runtime": self.runtime or "default",
             },
         )
 

@@ -55,6 +55,8 @@ class SandboxSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = AGENT_LIMITS
     volume: VolumeSize = VolumeSize()
+    runtime: str | None = None
+    """OCI runtime of the agent's container; None is the engine's default."""
     transcripts: str = ""
     """Glob of the files in the workspace that are copied out while they are written; empty follows none."""
 
@@ -150,7 +152,8 @@ class Sandbox:
             ulimits={limit["Name"]: limit["Hard"] for limit in host["Ulimits"] or []},
             volume_bytes=self._spec.volume.bytes,
             runtime=host["Runtime"],
-            userns=host.get("UsernsMode", ""),
+            apparmor=info.get("AppArmorProfile", ""),
+            engine=self._engine.isolation,
         )
 
     def _build(self) -> None:
@@ -206,6 +209,7 @@ class Sandbox:
                 environment=self._spec.environment,
                 mounts=mounts,
                 working_dir=WORKSPACE,
+                runtime=self._spec.runtime,
             )
         )
         self._containers.append(agent)

@@ -46,6 +46,16 @@ def hash_folder(root: Path) -> str:
     return tree_hash((name, path.read_bytes()) for name, path in walk_files(root))
 
 
+def code_hash(root: Path, packages: Iterable[str]) -> str:
+    """Tree hash of packages' files as they stand below ``root``, compiled ones left out."""
+    return tree_hash(
+        (package.encode() + b"/" + name, path.read_bytes())
+        for package in packages
+        for name, path in walk_files(root / package)
+        if b"__pycache__" not in name.split(b"/")
+    )
+
+
 def manifest_hash(task: Path) -> str:
     """Hash of all of a task directory that a run or its grade depends on (Standard §1, §8)."""
     covered = [

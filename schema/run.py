@@ -115,7 +115,11 @@ class Isolation(Model):
     ulimits: dict[str, int]
     volume_bytes: int
     runtime: str
-    userns: str = ""
+    """OCI runtime: ``runc`` shares the host's kernel, ``runsc`` (gVisor) puts one of its own in between."""
+    apparmor: str = ""
+    """AppArmor profile; empty where the kernel has none."""
+    engine: list[str] = []
+    """What the engine does for all its containers: seccomp, userns, cgroup version."""
 
 
 class Timings(Model):
