@@ -71,7 +71,7 @@ attacks: images fixtures ## Every attack by a hostile agent; ATTACKS='leaks hook
 	@.venv/bin/python -m tests.attacks $(ATTACKS)
 
 fuzz-smoke: environment ## Fuzz each reader of hostile bytes for some seconds
-	@.venv/bin/python -m tests.fuzz --seconds 20 --jobs $(JOBS)
+	@.venv/bin/python -m tests.fuzz --seconds 20 --jobs $(JOBS) || [ $$? = 3 ]  # 3: no atheris on this machine
 
 fuzz: environment ## The same for SECONDS each (default 600); TARGETS='sexpr archive' for some
 	@.venv/bin/python -m tests.fuzz --seconds $(or $(SECONDS),600) --jobs $(JOBS) $(TARGETS)

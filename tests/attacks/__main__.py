@@ -59,7 +59,7 @@ def main(words: list[str]) -> int:
         root = Path(folder)
         project = checkout(root / "checkout", attacks)
         sentinel = surroundings.Sentinel(root, project)
-        watch = surroundings.Watch(engine)
+        watch = surroundings.Watch(engine, {IMAGE.tag, GRADER})
         watch.start()
         try:
             play(project, engine, attacks, jobs=JOBS, say=say)

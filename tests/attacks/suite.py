@@ -191,6 +191,8 @@ def outcomes(record: Record) -> dict[str, object]:
 
 def _faults(project: Project, attack: Attack, record: Record, gold: Record) -> Iterator[str]:
     verdict = record.verdict
+    if gold.verdict.verdict != "pass":
+        yield "the gold solution itself does not pass"
     if record.facts.attempt != 1:
         yield f"{record.facts.attempt} attempts: {record.facts.earlier_faults}"
     if not isinstance(attack.expect, Fails):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 from orchestrator.engine import Engine
 from orchestrator.project import Project
 from schema.credentials import matching_patterns
+from schema.errors import EngineError
 from schema.hashing import hash_folder
 
 MARKER = "copperbench-host-" + "sentinel"
@@ -61,11 +63,13 @@ class Sentinel:
 class Watch(threading.Thread):
     """Looks for canaries in running containers: their description, every byte of their file systems."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, images: set[str]) -> None:
+        """``images``: those of which a container is to be read whole."""
         super().__init__(daemon=True)
         self._engine = engine
         self._ending = threading.Event()
-        self.inspected = 0
+        self._wanted = images
+        self._seen: set[str] = set()
         self.exported: set[str] = set()
         """Images of which a container was read to its end."""
         self.found: list[str] = []
@@ -75,7 +79,15 @@ class Watch(threading.Thread):
         while not self._ending.wait(0.3):
             for kind, name, owner in list(self._engine.ours()):
                 if kind == "container" and owner == self._engine.owner:
-                    self._look(name)
+                    if name not in self._seen:
+                        self._look(name)
+                    if self.exported < self._wanted:
+                        self._read(name)
+
+    @property
+    def inspected(self) -> int:
+        """Containers looked at."""
+        return len(self._seen)
 
     def stop(self) -> None:
         """End the watch and wait for it."""
@@ -83,20 +95,21 @@ class Watch(threading.Thread):
         self.join()
 
     def _look(self, container: str) -> None:
-        described = subprocess.run(["docker", "inspect", container], capture_output=True, check=False)
-        if described.returncode:
+        try:
+            described = self._engine.inspect(container)
+        except EngineError:
+            # Gone already.
             return
-        self.inspected += 1
-        if any(word in described.stdout for word in WORDS):
+        self._seen.add(container)
+        if any(word in json.dumps(described).encode() for word in WORDS):
             self.found.append(f"docker inspect {container[:12]}")
-        image = subprocess.run(
-            ["docker", "inspect", "-f", "{{.Config.Image}}", container],
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout.strip()
-        if image and image not in self.exported and self._export(container):
-            self.exported.add(image)
+
+    def _read(self, container: str) -> None:
+        """Read a container whole, unless one of its image was."""
+        with suppress(EngineError):
+            image = self._engine.inspect(container)["Config"]["Image"]
+            if image in self._wanted - self.exported and self._export(container):
+                self.exported.add(image)
 
     def _export(self, container: str) -> bool:
         """Whether the container lived long enough to be read whole."""

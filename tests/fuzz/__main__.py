@@ -28,10 +28,12 @@ CASE_BYTES = 16384
 def main() -> int:
     """Fuzz, and say in a line how far each target came."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
-    parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], help="default: all")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(TARGETS)}; default: all")
     parser.add_argument("--seconds", type=int, default=600, help="of each target")
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
+    if unknown := set(arguments.targets) - set(TARGETS):
+        parser.error(f"no target {', '.join(sorted(unknown))}")
     if importlib.util.find_spec("atheris") is None:
         print("fuzz: atheris is not here; it has wheels for Linux on x86-64 only")
         return 3
