@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from schema.base import Model
+from schema.pricing import Pinning, Segment
 from schema.task import Mode, TaskId
 from schema.transcript import ExitPath
 
@@ -42,9 +43,6 @@ class Agent(Model):
     """True: it insists on its own ``init``; its records compare only among themselves."""
 
 
-Segment = Literal["api", "open-weight-hosted", "open-weight-self-hosted", "saved-login", "provider-free"]
-
-
 class Provider(Model):
     """How a model id's prefix is reached."""
 
@@ -53,33 +51,10 @@ class Provider(Model):
     key_variable: str | None
     """Name of the environment variable that holds the key; never the key."""
     segment: Segment
-    pinning: Literal["strong", "weak"]
+    pinning: Pinning
 
 
 class Models(Model):
     """``models.json``: provider prefix → how to reach it."""
 
     providers: dict[Annotated[str, Field(pattern=r"^[a-z]+$")], Provider]
-
-
-class Price(Model):
-    """USD per million tokens; None where the route has no price."""
-
-    input: float | None = Field(ge=0)
-    output: float | None = Field(ge=0)
-    cache_read: float | None = Field(default=None, ge=0)
-    cache_write: float | None = Field(default=None, ge=0)
-    segment: Segment
-    pinning: Literal["strong", "weak"]
-    source: str | None = None
-    verified: bool = False
-
-
-class Pricing(Model):
-    """``pricing.json``."""
-
-    table_version: str
-    effective_date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-    source: str
-    currency: Literal["USD"]
-    models: dict[str, Price]

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from schema.agent import Agent, Models, Pricing
+from schema.agent import Agent, Models
 from schema.assertions import ASSERTION_LIST
 from schema.fixture import BaselineReport, Fixture
+from schema.gateway import EVENT, GatewayConfig
 from schema.jsonfile import pretty
+from schema.pricing import Pricing
 from schema.record import Record
 from schema.run import Evidence, Plan, RunFacts
 from schema.task import Solution, Suite, Task
@@ -26,6 +28,8 @@ EXPORTED: dict[str, TypeAdapter[object]] = {
     "baseline-report": TypeAdapter(BaselineReport),
     "evidence": TypeAdapter(Evidence),
     "fixture": TypeAdapter(Fixture),
+    "gateway-config": TypeAdapter(GatewayConfig),
+    "gateway-event": EVENT,  # type: ignore[dict-item]  # as above
     "models": TypeAdapter(Models),
     "plan": TypeAdapter(Plan),
     "pricing": TypeAdapter(Pricing),
