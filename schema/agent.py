@@ -1,10 +1,12 @@
 """Agents and models as data (DESIGN §4)."""
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from schema.base import Model
+from schema.gateway import WireProtocol
 from schema.pricing import Pinning, Segment
 from schema.task import Mode, TaskId
 from schema.transcript import ExitPath
@@ -46,15 +48,31 @@ class Agent(Model):
 class Provider(Model):
     """How a model id's prefix is reached."""
 
-    base_url: str | None
-    protocol: Literal["openai-chat", "openai-responses", "anthropic-messages", "none"]
-    key_variable: str | None
+    base_url: Annotated[str, Field(pattern=r"^(https?://[^/\s]+(/\S*)?|unix:/\S+)$")] | None
+    """Without the endpoint; ``unix:/path`` for a server on a socket; null where no model is called."""
+    protocols: list[WireProtocol] = []
+    """What it speaks; an agent must speak one of them."""
+    key_variable: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None
     """Name of the environment variable that holds the key; never the key."""
     segment: Segment
+    """Where ``pricing.json`` has no row for the model."""
     pinning: Pinning
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What its chat completions call the limit on a reply."""
+
+    @property
+    def network(self) -> Literal["none", "host", "bridge"]:
+        """The least network from which it can be reached: a socket's, this host's own, or the world's."""
+        url = self.base_url or "unix:"
+        if url.startswith("unix:"):
+            return "none"
+        return "host" if urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"} else "bridge"
 
 
 class Models(Model):
-    """``models.json``: provider prefix → how to reach it."""
+    """``models.json``: how the models of an id's prefix are reached."""
 
     providers: dict[Annotated[str, Field(pattern=r"^[a-z]+$")], Provider]
+    """``openai`` for ``openai:<name>``."""
+    endpoints: dict[TaskId, Provider] = {}
+    """Named OpenAI-compatible servers: ``groq`` for ``compat:<name>@groq``."""

@@ -48,10 +48,10 @@ class Desk:
             for name in dict.fromkeys(self.config.protocols)
         ]
         routes.append(Route(MODELS, self._models, methods=["GET"]))
-        return Starlette(
-            routes=routes,
-            exception_handlers={404: self._unlisted, 405: self._unlisted},
-        )
+        app = Starlette(routes=routes, exception_handlers={404: self._unlisted, 405: self._unlisted})
+        # Paths count as they stand: nothing is mended for an agent.
+        app.router.redirect_slashes = False
+        return app
 
     def _endpoint(self, wire: Wire):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a Starlette endpoint
         async def endpoint(request: Request) -> Response:
