@@ -33,7 +33,7 @@ from schema.pricing import micro_usd
 from schema.run import Usage
 
 FOLDER = str(PurePosixPath(SOCKET).parent)
-LIMITS = Limits(memory=256 * 2**20, cpus=1.0, pids=32, nofile=256, fsize=2**20, tmp=2**20)
+LIMITS = Limits(memory=384 * 2**20, cpus=1.0, pids=32, nofile=256, fsize=2**20, tmp=2**20)
 VOLUME_BYTES = 2**20
 START_SECONDS = 30.0
 LINE_BYTES = 64 * 2**20

@@ -53,8 +53,8 @@ class GatewayLimits(Model):
     """Of a reply that is not streamed, and of one event of a stream."""
     header_bytes: int = 32 * 2**10
     connections: int = 64
-    exchanges: int = 16
-    """Requests forwarded at a time; others wait."""
+    exchanges: int = 8
+    """Requests read and forwarded at a time; others wait."""
     json_nodes: int = 200_000
     """Braces, brackets, commas and colons of a request's JSON."""
     request_seconds: float = 30

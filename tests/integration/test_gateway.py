@@ -267,7 +267,7 @@ def test_the_breach_is_told_while_the_agent_still_runs(engine: Engine) -> None:
 
 
 def test_the_key_is_in_no_file_variable_argument_or_log(engine: Engine) -> None:
-    client = docker.APIClient(version="auto")
+    client = docker.from_env().api
     try:
         with standing(engine, "unauthorized", keep_bodies=True) as stand:
             assert stand.talk() == [401]
@@ -354,7 +354,7 @@ def push():
     except OSError:
         pass
 for _ in range(3):
-    crowd = [threading.Thread(target=push) for _ in range(40)]
+    crowd = [threading.Thread(target=push) for _ in range(20)]
     [each.start() for each in crowd]
     [each.join() for each in crowd]
 print("done")
@@ -375,7 +375,7 @@ def test_limits_are_enforced_by_the_engine(engine: Engine) -> None:
     with standing(engine, "lazy") as stand:
         host = engine.inspect(stand.gateway.container)["HostConfig"]
     assert host["NetworkMode"] == "none" and host["ReadonlyRootfs"] and host["CapDrop"] == ["ALL"]
-    assert host["Memory"] == host["MemorySwap"] == 256 * 2**20 and host["PidsLimit"] == 32
+    assert host["Memory"] == host["MemorySwap"] == 384 * 2**20 and host["PidsLimit"] == 32
     assert {limit["Name"]: limit["Hard"] for limit in host["Ulimits"]} == {
         "nofile": 256,
         "fsize": 2**20,

@@ -56,9 +56,12 @@ class Desk:
     def _endpoint(self, wire: Wire):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a Starlette endpoint
         async def endpoint(request: Request) -> Response:
             seq = next(self._numbers)
+            await self.exchanges.enter()
+            begun = False
             try:
                 order = await self._order(seq, wire, request)
                 await self.exchanges.begin(order)
+                begun = True
             except NotAllowed as refusal:
                 return self._refuse(seq, wire, refusal.status, str(refusal))
             except Spent as spent:
@@ -66,6 +69,9 @@ class Desk:
             except ClientDisconnect:
                 self.teller.refuse(seq, 400, "the agent hung up while it sent its request")
                 return Response(status_code=400)
+            finally:
+                if not begun:
+                    self.exchanges.leave()
             return await _answer(order, wire)
 
         return endpoint

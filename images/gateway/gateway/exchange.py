@@ -81,18 +81,21 @@ class Exchanges:
         self._running: dict[asyncio.Task[None], Order] = {}
         self._key = config.key.get_secret_value() if config.key else None
 
+    async def enter(self) -> None:
+        """Take a place before a body is read: no more bodies than places are ever held in memory."""
+        await self._room.acquire()
+
+    def leave(self) -> None:
+        """Give the place back of a request that was not begun."""
+        self._room.release()
+
     async def begin(self, order: Order) -> None:
-        """Start forwarding; the answer comes through ``order.parts``.
+        """Start forwarding a request that has a place; the answer comes through ``order.parts``.
 
         Raises:
             Spent: a cap is passed.
         """
-        await self._room.acquire()
-        try:
-            order.ticket = await self._admit(order)
-        except BaseException:
-            self._room.release()
-            raise
+        order.ticket = await self._admit(order)
         order.changes = order.wire.change(order.body, order.ticket.output, self._config.max_tokens_field)
         order.effort = Effort()
         task = asyncio.create_task(self._forward(order))

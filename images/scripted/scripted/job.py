@@ -53,5 +53,5 @@ def read(line: bytes) -> Job:
     try:
         value["edits"] = [Edit(**edit) for edit in value.get("edits", [])]
         return Job(**value)
-    except TypeError as error:
+    except (TypeError, AttributeError) as error:
         raise ValueError(str(error)) from None
