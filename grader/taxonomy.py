@@ -20,6 +20,7 @@ CAPS: Mapping[str, Category] = {
     "wall-clock": Category.WALL_CLOCK,
     "tokens": Category.COST_CAP,
     "usd": Category.COST_CAP,
+    "requests": Category.RESOURCE_CAP,
 }
 
 ENDS: Mapping[ExitPath, Category] = {

@@ -10,7 +10,8 @@ from schema.hashing import sha256
 from schema.paths import encode_name
 from schema.task import Caps, Sha256, TaskId
 
-Cap = Literal["turns", "wall-clock", "tokens", "usd"]
+Cap = Literal["turns", "wall-clock", "tokens", "usd", "requests"]
+"""What a run was killed at; ``requests``: it flooded its gateway."""
 
 
 class RunId(Model):

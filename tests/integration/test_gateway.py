@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
@@ -22,7 +23,7 @@ from orchestrator.project import Project
 from orchestrator.scripted import FOLDER, SOCKET, ScriptedProvider, job
 from orchestrator.workspace import Baselines, load_pristine
 from schema.errors import EngineError
-from schema.gateway import GatewayConfig
+from schema.gateway import Breach, Exchange, GatewayConfig, GatewayEvent
 
 NUMBER = count()
 KEY = "sk-test-0123456789abcdefghijklmnop"
@@ -98,7 +99,7 @@ class Stand:
     engine: Engine
     name: str
     gateway: Gateway
-    provider: ScriptedProvider
+    provider: ScriptedProvider | None
 
     def agent(
         self, *command: str, seconds: float = 120, during: Callable[[str], None] | None = None
@@ -124,6 +125,11 @@ class Stand:
         finally:
             self.engine.remove(container)
 
+    def given(self) -> list[dict[str, Any]]:
+        """The replies that the provider gave in full, as it counted them."""
+        assert self.provider is not None
+        return [line for line in self.provider.given() if "input" in line and line["delivery"] != "cut"]
+
     def talk(self, *, stream: bool = False, turns: int = 30) -> list[Any]:
         """A whole conversation: names of the tools called, or what went wrong."""
         code, out = self.agent("python3", "-c", CLIENT, json.dumps(stream), str(turns))
@@ -133,7 +139,11 @@ class Stand:
 
 @contextmanager
 def standing(
-    engine: Engine, script: str, answer: dict[str, Any] | None = None, **config: Any
+    engine: Engine,
+    script: str,
+    answer: dict[str, Any] | None = None,
+    on_event: Callable[[GatewayEvent], None] = lambda _: None,
+    **config: Any,
 ) -> Iterator[Stand]:
     """A scripted provider and a gateway before it. ``config``: fields of the gateway's configuration."""
     name = f"copperbench-test-{time.time_ns()}-{next(NUMBER)}"
@@ -149,7 +159,7 @@ def standing(
     with ExitStack() as stack:
         provider = stack.enter_context(ScriptedProvider(engine, name, told, {"role": "test"}))
         gateway = stack.enter_context(
-            Gateway(engine, name, made, mounts=[provider.mount], labels={"role": "test"})
+            Gateway(engine, name, made, mounts=[provider.mount], labels={"role": "test"}, on_event=on_event)
         )
         yield Stand(engine, name, gateway, provider)
 
@@ -192,7 +202,7 @@ def test_every_script_through_the_relay(engine: Engine, script: str) -> None:
     with standing(engine, script, patience=patience, **config) as stand:
         assert stand.talk() == expected
         account = stand.gateway.close()
-        given = [line for line in stand.provider.given() if "input" in line and line["delivery"] != "cut"]
+        given = stand.given()
     usage = account.usage("t")
     assert usage.replies == len(given) and account.closed is not None and account.closed.unfinished == 0
     if script in LOST:
@@ -212,9 +222,7 @@ def test_streams_through_the_relay(engine: Engine, script: str) -> None:
     with standing(engine, script, {"drip_seconds": 0.002}) as stand:
         assert stand.talk(stream=True) == PLAYED[script][1]
         account = stand.gateway.close()
-        assert account.usage(None).input_tokens == sum(
-            line.get("input", 0) for line in stand.provider.given()
-        )
+        assert account.usage(None).input_tokens == sum(line["input"] for line in stand.given())
 
 
 def test_a_broken_stream_is_the_agents_to_try_again(engine: Engine) -> None:
@@ -239,11 +247,10 @@ with concurrent.futures.ThreadPoolExecutor(10) as pool:
 
 
 def test_concurrent_requests_do_not_slip_past_a_cap(engine: Engine) -> None:
-    seen: list[str] = []
     with standing(engine, "slow-drip", caps={"turns": 5}) as stand:
         _, out = stand.agent("python3", "-c", CROWD)
         account = stand.gateway.close()
-        seen = [line["delivery"] for line in stand.provider.given() if "input" in line]
+        seen = stand.given()
     assert json.loads(out) == [200] * 5 + [403] * 15
     assert account.breach is not None and account.breach.cap == "turns" and len(seen) == 5
 
@@ -251,8 +258,12 @@ def test_concurrent_requests_do_not_slip_past_a_cap(engine: Engine) -> None:
 def test_the_breach_is_told_while_the_agent_still_runs(engine: Engine) -> None:
     """What a supervisor kills on."""
     told = threading.Event()
-    with standing(engine, "endless", caps={"turns": 2}) as stand:
-        stand.gateway._on_event = lambda event: told.set() if event.event == "breach" else None
+
+    def listen(event: GatewayEvent) -> None:
+        if isinstance(event, Breach):
+            told.set()
+
+    with standing(engine, "endless", on_event=listen, caps={"turns": 2}) as stand:
         script = f"import json, sys, time\nsys.argv = ['', 'false', '9']\n{CLIENT}\ntime.sleep(60)"
         killed: list[bool] = []
 
@@ -271,6 +282,7 @@ def test_the_key_is_in_no_file_variable_argument_or_log(engine: Engine) -> None:
     try:
         with standing(engine, "unauthorized", keep_bodies=True) as stand:
             assert stand.talk() == [401]
+            assert stand.provider is not None
             for container in (stand.gateway.container, stand.provider.container):
                 spread = json.dumps(client.inspect_container(container)) + json.dumps(client.top(container))
                 spread += client.logs(container).decode("utf-8", "replace")
@@ -329,15 +341,25 @@ def test_an_agent_has_one_way_out(engine: Engine) -> None:
 
 
 def test_a_gateway_killed_from_outside_is_seen_and_leaves_the_usage_unknown(engine: Engine) -> None:
-    with standing(engine, "endless") as stand:
-        threading.Timer(2.0, engine.kill, [stand.gateway.container]).start()
+    talking = threading.Event()
+
+    def listen(event: GatewayEvent) -> None:
+        if isinstance(event, Exchange) and event.seq == 3:
+            talking.set()
+
+    with standing(engine, "endless", on_event=listen) as stand:
+
+        def kill(_: str) -> None:
+            assert talking.wait(60)
+            engine.kill(stand.gateway.container)
+
         script = f"import sys\nsys.argv = ['', 'false', '100000']\n{CLIENT}"
-        _, out = stand.agent("python3", "-c", script)
+        _, out = stand.agent("python3", "-c", script, during=kill)
         assert stand.gateway.ended.wait(30)
         account = stand.gateway.close()
         fate = stand.gateway.fate()
     assert json.loads(out)[-1] != "list_files"
-    assert account.closed is None and account.usage(None).replies > 0
+    assert account.closed is None and account.usage(None).replies >= 3
     assert account.usage(None).input_tokens is None and "lost" in account.cost_note()
     assert fate is not None and fate.code == 137 and not fate.oom_killed
 
@@ -395,6 +417,48 @@ def test_a_configuration_that_cannot_be_used_is_one_line(engine: Engine) -> None
     with pytest.raises(EngineError, match="a cap on USD needs a model with a price") as told, wrong:
         pass
     assert "\n" not in str(told.value)
+
+
+class Counted(BaseHTTPRequestHandler):
+    """A model server on this host."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        usage = {"prompt_tokens": 3, "completion_tokens": 4}
+        choice = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
+        data = json.dumps({"model": "m", "choices": [choice], "usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_server_on_this_hosts_loopback_is_reached_by_the_gateway_alone(engine: Engine) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Counted) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        name = f"copperbench-test-{time.time_ns()}-{next(NUMBER)}"
+        config = GatewayConfig.model_validate(
+            {
+                "model": "m",
+                "protocols": ["openai-chat"],
+                "base_url": f"http://127.0.0.1:{server.server_port}/v1",
+                "patience": QUICK,
+            }
+        )
+        try:
+            with Gateway(engine, name, config, network="host", labels={"role": "test"}) as gateway:
+                stand = Stand(engine, name, gateway, None)
+                assert stand.talk() == ["talk"]
+                port = f"import socket; socket.create_connection(('127.0.0.1', {server.server_port}), 2)"
+                assert stand.agent("python3", "-c", port)[0] == 1
+                account = gateway.close()
+        finally:
+            server.shutdown()
+    assert (account.usage(None).input_tokens, account.usage(None).output_tokens) == (3, 4)
 
 
 @pytest.mark.parametrize("task", ["rename-data-net", "refuse-clock-pullup"])

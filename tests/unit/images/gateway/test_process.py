@@ -170,6 +170,15 @@ def test_a_provider_lost_for_good_is_told_and_costs_nothing(script: str, status:
     assert pair.of("provider-lost")[0].excluded_seconds <= 1
 
 
+def test_a_provider_that_is_not_there_is_told_whatever_the_scheme() -> None:
+    quick = {"budget_seconds": 1, "attempts": 2}
+    for base in ("https://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"):
+        with playing(upstream_socket=None, base_url=base, patience=quick) as pair:
+            assert pair.post(CHAT, body(CHAT)).status_code == 502
+            pair.end()
+        assert [lost.kind for lost in pair.of("provider-lost")] == ["unreachable"]
+
+
 def test_another_models_answer_is_recorded() -> None:
     with playing("other-model") as pair:
         pair.post(CHAT, body(CHAT))
