@@ -19,10 +19,12 @@ import pytest
 
 from orchestrator.engine import ContainerSpec, Engine, Limits
 from orchestrator.gateway import Gateway
+from orchestrator.models import route
 from orchestrator.project import Project
+from orchestrator.reach import reach
 from orchestrator.scripted import FOLDER, SOCKET, ScriptedProvider, job
 from orchestrator.workspace import Baselines, load_pristine
-from schema.errors import EngineError
+from schema.errors import EngineError, EnvironmentFault
 from schema.gateway import Breach, Exchange, GatewayConfig, GatewayEvent
 
 NUMBER = count()
@@ -459,6 +461,17 @@ def test_a_server_on_this_hosts_loopback_is_reached_by_the_gateway_alone(engine:
         finally:
             server.shutdown()
     assert (account.usage(None).input_tokens, account.usage(None).output_tokens) == (3, 4)
+
+
+def test_a_model_is_reached_and_its_price_is_said(engine: Engine, checkout: Project) -> None:
+    said = reach(engine, route(checkout, "scripted:lazy"), {})
+    assert said.startswith("scripted:lazy: lazy answered; ") and "provider-free has no price" in said
+
+
+def test_a_model_that_does_not_answer_is_one_line(engine: Engine, checkout: Project) -> None:
+    with pytest.raises(EnvironmentFault, match="credential") as told:
+        reach(engine, route(checkout, "scripted:unauthorized"), {})
+    assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("task", ["rename-data-net", "refuse-clock-pullup"])

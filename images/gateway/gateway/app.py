@@ -15,7 +15,7 @@ from starlette.routing import Route
 from gateway import bodies
 from gateway.bodies import NotAllowed
 from gateway.chat import Chat
-from gateway.exchange import Exchanges, Head, Order, Spent
+from gateway.exchange import Exchanges, Head, Order, Part, Spent
 from gateway.messages import Messages
 from gateway.responses import Responses
 from gateway.telling import Teller
@@ -162,6 +162,7 @@ async def _answer(order: Order, wire: Wire) -> Response:
 
 async def _rest(order: Order) -> AsyncIterator[bytes]:
     """The rest of an answer. Left early, by an agent that hung up, it says so to the other side."""
+    part: Part = b""
     try:
         while isinstance(part := await order.parts.get(), bytes):
             yield part

@@ -206,6 +206,10 @@ class Exchanges:
                 await order.parts.put(part)
         except TimeoutError:
             order.abandoned = True
+            # What it has not taken is dropped, and its answer ends here.
+            while not order.parts.empty():
+                order.parts.get_nowait()
+            order.parts.put_nowait(None)
 
     # --- the account
 

@@ -238,6 +238,20 @@ def test_an_agent_that_hangs_up_early_is_charged_all_the_same() -> None:
     assert exchange.usage.input == pair.given()[0]["input"]
 
 
+def test_an_agent_that_stops_reading_is_cut_off_and_charged() -> None:
+    """Naive: its full buffers hold the provider's stream, and with it the count, for ever."""
+    with playing("huge", {"huge_bytes": 2**23}, limits={"delivery_seconds": 0.5}) as pair:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(pair.socket)
+            asked = json.dumps(body(CHAT, stream=True)).encode()
+            head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+            sock.sendall(head % len(asked) + asked)
+            until(lambda: bool(pair.of("request")), 30)
+        pair.end()
+    (exchange,) = pair.of("request")
+    assert exchange.abandoned and exchange.usage.output == pair.given()[0]["output"]
+
+
 def test_the_end_waits_for_a_reply_in_flight() -> None:
     with playing("slow-drip", {"drip_seconds": 0.05}) as pair:
         thread = threading.Thread(target=_ignored, args=(pair, body(CHAT)))
