@@ -24,6 +24,8 @@ from schema.pricing import cost
 
 QUEUE = 32
 """Parts of a reply that wait for the agent to take them."""
+PART = 64 * 2**10
+"""Most bytes of a part: the two together bound what waits."""
 NAME = 200
 """Longest model id that is recorded."""
 
@@ -199,11 +201,17 @@ class Exchanges:
         self._settle(order, "replied" if whole else "broken", answer.status, reader.reply)
 
     async def _put(self, order: Order, part: Part) -> None:
-        if order.abandoned or part == b"":
-            return
+        pieces = (
+            [part[at : at + PART] for at in range(0, len(part), PART)] if isinstance(part, bytes) else [part]
+        )
+        for piece in pieces:
+            if not order.abandoned:
+                await self._put_piece(order, piece)
+
+    async def _put_piece(self, order: Order, piece: Part) -> None:
         try:
             async with asyncio.timeout(self._config.limits.delivery_seconds):
-                await order.parts.put(part)
+                await order.parts.put(piece)
         except TimeoutError:
             order.abandoned = True
             # What it has not taken is dropped, and its answer ends here.
