@@ -91,9 +91,10 @@ slow: images fixtures ## Integration tests that take minutes each, such as a 70 
 prove-image: images ## Compare the stripped KiCad image with a full install, on COPPERBENCH_FIXTURE_MIRROR's boards
 	@.venv/bin/python -m tests.integration.prove_kicad "$$COPPERBENCH_FIXTURE_MIRROR"
 
-figures: images fixtures ## Measure overhead, grading and rescoring; prints ratios
+figures: images fixtures ## Measure overhead, grading, rescoring and the gateway; prints ratios
 	@.venv/bin/python bench/overhead.py
 	@.venv/bin/python bench/rescore.py
+	@PYTHONPATH=. .venv/bin/python bench/gateway.py
 
 format: environment ## Format and mend what can be mended
 	@.venv/bin/ruff format --quiet .

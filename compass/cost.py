@@ -3,7 +3,7 @@ prices.
 
 Cost of a task = ``price_in × tok_in / 1e6 + price_out × tok_out / 1e6``; savings = 100 × (all-strongest −
 routed) /
-all-strongest. Prices come from a ``pricing.json`` (the benchmark's own table, ``schema.agent.Pricing``) or
+all-strongest. Prices come from a ``pricing.json`` (the benchmark's own table, ``schema.pricing.Pricing``) or
 from the
 dated tables in ``compass/data/prices.json``; environment variables and flags override single numbers. Where
 every

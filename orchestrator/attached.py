@@ -45,23 +45,48 @@ class Attached:
             EOFError: the container ended first.
         """
         while len(self._stdout) < size:
-            # Frame header: stream number, three zero bytes, length (Docker Engine API, attach).
-            header = self._exactly(8)
-            stream, length = struct.unpack(">BxxxI", header)
-            body = self._exactly(length)
-            if stream == 1:
-                self._stdout += body
-            else:
-                self.stderr = (self.stderr + body)[-65536:]
+            self._frame()
         out = bytes(self._stdout[:size])
         del self._stdout[:size]
         return out
+
+    def line(self, limit: int) -> bytes:
+        """Read one line of standard output, its newline taken off.
+
+        Raises:
+            EOFError: the container ended first.
+            ValueError: the line is longer than ``limit`` bytes.
+        """
+        searched = 0
+        while (end := self._stdout.find(b"\n", searched)) < 0:
+            searched = len(self._stdout)
+            if searched > limit:
+                raise ValueError(f"a line of more than {limit} bytes")
+            self._frame()
+        out = bytes(self._stdout[:end])
+        del self._stdout[: end + 1]
+        return out
+
+    def end_input(self) -> None:
+        """Close standard input and go on reading."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         """Close the connection; the container sees the end of its input."""
         # The HTTP library holds further references, which would keep a merely closed socket open.
         if (handle := self._sock.detach()) >= 0:
             os.close(handle)
+
+    def _frame(self) -> None:
+        # Frame header: stream number, three zero bytes, length (Docker Engine API, attach).
+        header = self._exactly(8)
+        stream, length = struct.unpack(">BxxxI", header)
+        body = self._exactly(length)
+        if stream == 1:
+            self._stdout += body
+        else:
+            self.stderr = (self.stderr + body)[-65536:]
 
     def _exactly(self, size: int) -> bytes:
         parts: list[bytes] = []

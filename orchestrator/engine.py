@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import docker
 import requests
@@ -57,7 +57,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """A container as we start them all: no network, no capability, no privilege, read-only root."""
+    """A container as we start them all: no capability, no privilege, read-only root, and no network."""
 
     name: str
     image: str
@@ -68,9 +68,12 @@ class ContainerSpec:
     mounts: Sequence[Mount] = ()
     working_dir: str = "/"
     stdin: bool = False
+    """Open until whoever attached first is gone."""
     user: str = NOBODY
     runtime: str | None = None
     """OCI runtime by the engine's name for it; None is the engine's default."""
+    network: Literal["none", "host", "bridge"] = "none"
+    """Only a gateway has any."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +280,7 @@ class Engine:
             EngineError: the engine refused, for one because the name is taken.
         """
         host = self._api.create_host_config(
-            network_mode="none",
+            network_mode=spec.network,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             read_only=True,
@@ -318,7 +321,7 @@ class Engine:
                     labels=self._labels(spec.labels),
                     host_config=host,
                     stdin_open=spec.stdin,
-                    network_disabled=True,
+                    network_disabled=spec.network == "none",
                 )
             except ImageNotFound:
                 raise EngineError("no such image", about=spec.image, fix="run make images") from None

@@ -21,6 +21,9 @@ from schema.hashing import sha256, tree_hash
 from schema.jsonfile import canonical
 
 BASE = REFERENCE.base
+PYTHON_IMAGE = "copperbench/python"
+GATEWAY_IMAGE = "copperbench/gateway"
+SCRIPTED_IMAGE = "copperbench/scripted"
 RESULTS_IMAGE = "copperbench-grader"
 """What strangers run: the grader's code image with this checkout's results baked in, if there are any."""
 
@@ -87,6 +90,22 @@ def _holder_and_agents(project: Project) -> list[ImageSpec]:
             BASE,
             context=("images/holder",),
             strip="images/holder/",
+        ),
+        ImageSpec(PYTHON_IMAGE, "images/python/Dockerfile", BASE),
+        ImageSpec(
+            GATEWAY_IMAGE,
+            "images/gateway/Dockerfile",
+            PYTHON_IMAGE,
+            context=("schema", "images/gateway/gateway"),
+            strip="images/gateway/",
+            lock="images/gateway/requirements.lock",
+        ),
+        ImageSpec(
+            SCRIPTED_IMAGE,
+            "images/scripted/Dockerfile",
+            PYTHON_IMAGE,
+            context=("images/scripted/scripted",),
+            strip="images/scripted/",
         ),
         ImageSpec(
             "copperbench/agent-base",

@@ -15,6 +15,7 @@ from schema.errors import UsageError
 from schema.fixture import BaselineReport, Fixture
 from schema.hashing import manifest_hash, walk_files
 from schema.jsonfile import read_model
+from schema.pricing import Pricing
 from schema.task import Solution, Suite, Task
 
 NOOP = "noop"
@@ -140,12 +141,24 @@ class Project:
             raise UsageError(f"no agent {name!r}", fix=f"use one of {known}")
         return read_model(path, Agent)
 
+    def pricing(self) -> Pricing:
+        """``pricing.json``."""
+        return read_model(self.root / "pricing.json", Pricing)
+
     def provider(self, model: str) -> Provider:
-        """How a model id ``prefix:name`` is reached, by ``models.json``."""
+        """How a model id is reached, by ``models.json``.
+
+        Raises:
+            UsageError: its prefix or its endpoint is not there.
+        """
         prefix, colon, name = model.partition(":")
-        providers = read_model(self.root / "models.json", Models).providers
+        models = read_model(self.root / "models.json", Models)
+        providers = models.providers
+        if prefix == "compat" and "@" in name and name.rpartition("@")[2] in models.endpoints:
+            return models.endpoints[name.rpartition("@")[2]]
         if not colon or not name or prefix not in providers:
-            known = ", ".join(f"{p}:…" for p in sorted(providers))
+            endpoints = (f"compat:…@{endpoint}" for endpoint in sorted(models.endpoints))
+            known = ", ".join([*(f"{p}:…" for p in sorted(providers)), *endpoints])
             raise UsageError(
                 f"model id {model!r} has no known provider", about="models.json", fix=f"use {known}"
             )

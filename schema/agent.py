@@ -1,10 +1,13 @@
 """Agents and models as data (DESIGN §4)."""
 
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
 from schema.base import Model
+from schema.gateway import WireProtocol
+from schema.pricing import Pinning, Segment
 from schema.task import Mode, TaskId
 from schema.transcript import ExitPath
 
@@ -42,44 +45,34 @@ class Agent(Model):
     """True: it insists on its own ``init``; its records compare only among themselves."""
 
 
-Segment = Literal["api", "open-weight-hosted", "open-weight-self-hosted", "saved-login", "provider-free"]
-
-
 class Provider(Model):
     """How a model id's prefix is reached."""
 
-    base_url: str | None
-    protocol: Literal["openai-chat", "openai-responses", "anthropic-messages", "none"]
-    key_variable: str | None
+    base_url: Annotated[str, Field(pattern=r"^(https?://[^/\s]+(/\S*)?|unix:/\S+)$")] | None
+    """Without the endpoint; ``unix:/path`` for a server on a socket; null where no model is called."""
+    protocols: list[WireProtocol] = []
+    """What it speaks; an agent must speak one of them."""
+    key_variable: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")] | None
     """Name of the environment variable that holds the key; never the key."""
     segment: Segment
-    pinning: Literal["strong", "weak"]
+    """Where ``pricing.json`` has no row for the model."""
+    pinning: Pinning
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """What its chat completions call the limit on a reply."""
+
+    @property
+    def network(self) -> Literal["none", "host", "bridge"]:
+        """The least network from which it can be reached: a socket's, this host's own, or the world's."""
+        url = self.base_url or "unix:"
+        if url.startswith("unix:"):
+            return "none"
+        return "host" if urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"} else "bridge"
 
 
 class Models(Model):
-    """``models.json``: provider prefix → how to reach it."""
+    """``models.json``: how the models of an id's prefix are reached."""
 
     providers: dict[Annotated[str, Field(pattern=r"^[a-z]+$")], Provider]
-
-
-class Price(Model):
-    """USD per million tokens; None where the route has no price."""
-
-    input: float | None = Field(ge=0)
-    output: float | None = Field(ge=0)
-    cache_read: float | None = Field(default=None, ge=0)
-    cache_write: float | None = Field(default=None, ge=0)
-    segment: Segment
-    pinning: Literal["strong", "weak"]
-    source: str | None = None
-    verified: bool = False
-
-
-class Pricing(Model):
-    """``pricing.json``."""
-
-    table_version: str
-    effective_date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
-    source: str
-    currency: Literal["USD"]
-    models: dict[str, Price]
+    """``openai`` for ``openai:<name>``."""
+    endpoints: dict[TaskId, Provider] = {}
+    """Named OpenAI-compatible servers: ``groq`` for ``compat:<name>@groq``."""

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from schema.agent import Agent, Models, Pricing
+from schema.agent import Agent, Models
 from schema.assertions import ASSERTION_LIST
 from schema.fixture import BaselineReport, Fixture
+from schema.gateway import EVENT, GatewayConfig
 from schema.jsonfile import pretty
 from schema.ledger import LEDGER_LINE
+from schema.pricing import Pricing
 from schema.proven import Proven
 from schema.record import Record
 from schema.run import Evidence, Plan, RunFacts
@@ -29,6 +31,8 @@ EXPORTED: dict[str, TypeAdapter[object]] = {
     "evidence": TypeAdapter(Evidence),
     "fixture": TypeAdapter(Fixture),
     "ledger-line": LEDGER_LINE,  # type: ignore[dict-item]  # as above
+    "gateway-config": TypeAdapter(GatewayConfig),
+    "gateway-event": EVENT,  # type: ignore[dict-item]  # as above
     "models": TypeAdapter(Models),
     "plan": TypeAdapter(Plan),
     "pricing": TypeAdapter(Pricing),

@@ -4,10 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from schema.agent import Segment
 from schema.base import Model
 from schema.hashing import sha256
 from schema.jsonfile import canonical
+from schema.pricing import Segment
 from schema.run import EvidenceRef, RunFacts, RunId, Timings
 from schema.task import Outcome, Sha256, Tier
 from schema.verdict import Verdict

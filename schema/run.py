@@ -11,7 +11,8 @@ from schema.hashing import sha256
 from schema.paths import encode_name
 from schema.task import Caps, Outcome, Sha256, TaskId, Tier
 
-Cap = Literal["turns", "wall-clock", "tokens", "usd"]
+Cap = Literal["turns", "wall-clock", "tokens", "usd", "requests"]
+"""What a run was killed at; ``requests``: it flooded its gateway."""
 
 
 class RunId(Model):

@@ -10,7 +10,7 @@ from orchestrator.engine import Engine
 from orchestrator.project import Project
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json")
+PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json", "pricing.json")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

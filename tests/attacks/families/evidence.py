@@ -26,7 +26,7 @@ ATTACKS = (
         "pipes",
         "opens it and waits for ever",
         "refused, recorded, counted as added; what was not kept could not be searched for credentials",
-        Fails(Category.SECRET_LEAK, "named pipe"),
+        Fails(Category.EVIDENCE_TAMPERED, "named pipe"),
     ),
     Attack("socket-files", "fails", "the engine leaves sockets out", Gold()),
     Attack("devices", "reads without end", "no capability to make one", Gold()),

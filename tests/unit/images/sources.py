@@ -18,6 +18,25 @@ def scaffold(module: str) -> Any:
     return importlib.import_module(f"scaffold.{module}")
 
 
+IMAGES = AGENTS.parent
+
+
+def gateway(module: str) -> Any:
+    """A module of the gateway."""
+    return _inside("gateway", module)
+
+
+def scripted(module: str) -> Any:
+    """A module of the scripted provider."""
+    return _inside("scripted", module)
+
+
+def _inside(package: str, module: str) -> Any:
+    if str(IMAGES / package) not in sys.path:
+        sys.path.insert(0, str(IMAGES / package))
+    return importlib.import_module(f"{package}.{module}")
+
+
 def apply_module() -> Any:
     """The solution agent's program as a module."""
     spec = importlib.util.spec_from_file_location("solution_apply", APPLY)

@@ -1,0 +1,232 @@
+"""The way to the provider: one attempt, and attempts until one is answered or the patience is used up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import httpx
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
+
+from gateway.faults import Fault, FaultClock, backoff, of_status
+from schema.gateway import GatewayConfig
+
+CONNECT_SECONDS = 15.0
+SEND_SECONDS = 60.0
+ERROR_BYTES = 2**20
+"""Most bytes read of an answer that is an error."""
+
+
+def connect(config: GatewayConfig) -> httpx.AsyncClient:
+    """A client for the configured provider. It follows no redirect and heeds no environment variable.
+
+    Raises:
+        ValueError: the base URL, proxy or certificates cannot be used.
+    """
+    if not config.base_url.startswith(("https://", "http://")):
+        raise ValueError(f"base URL {config.base_url!r} is neither http nor https")
+    limits = httpx.Limits(max_connections=config.limits.exchanges, max_keepalive_connections=4)
+    transport: httpx.AsyncHTTPTransport
+    if config.upstream_socket:
+        transport = httpx.AsyncHTTPTransport(verify=False, uds=config.upstream_socket, limits=limits)
+    else:
+        verify: ssl.SSLContext | bool = False
+        if config.base_url.startswith("https://"):
+            # Only where it is needed: the authorities take memory.
+            verify = httpx.create_ssl_context()
+            if config.ca_certificates:
+                verify.load_verify_locations(cadata=config.ca_certificates)
+        transport = httpx.AsyncHTTPTransport(verify=verify, limits=limits, proxy=config.proxy)
+    # How long to wait for an answer is decided here, part by part; the client only bounds what has no part.
+    timeout = httpx.Timeout(connect=CONNECT_SECONDS, write=SEND_SECONDS, pool=None, read=None)
+    return httpx.AsyncClient(transport=transport, timeout=timeout, trust_env=False, follow_redirects=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A provider's answer: all of it, or for a stream its first bytes and the rest as it comes."""
+
+    status: int
+    content_type: str
+    body: bytes
+    rest: AsyncIterator[bytes] | None = None
+    """None when ``body`` is all. Raises Fault where the stream breaks."""
+
+
+@dataclass
+class Effort:
+    """What reaching one answer took."""
+
+    attempts: int = 0
+    fault_seconds: float = 0.0
+    """Of failed attempts and the waits after them."""
+    began: float = field(default_factory=time.monotonic)
+
+
+Told = Callable[[Fault, int, float], None]
+"""Called before each wait: the fault, the number of the attempt that met it, the seconds to wait."""
+
+
+class Provider:
+    """Asks, and asks again for as long as the run's patience lasts."""
+
+    def __init__(self, client: httpx.AsyncClient, config: GatewayConfig) -> None:
+        self._client = client
+        self._base = config.base_url.rstrip("/")
+        self._patience = config.patience
+        self._reply_bytes = config.limits.reply_bytes
+        self.clock = FaultClock(config.patience.budget_seconds)
+
+    async def ask(
+        self, endpoint: str, headers: dict[str, str], body: bytes, effort: Effort, told: Told
+    ) -> Answer:
+        """The first answer that is not a fault.
+
+        A stream that has begun is never asked for again: its bytes may be with the agent already.
+
+        Raises:
+            Fault: none came within the patience, or one that no waiting mends.
+        """
+
+        def wait(state: RetryCallState) -> float:
+            fault = _fault(state)
+            return backoff(state.attempt_number) if fault.retry_after is None else fault.retry_after
+
+        def stop(state: RetryCallState) -> bool:
+            return state.attempt_number >= self._patience.attempts or wait(state) > self.clock.left
+
+        async def sleep(seconds: float) -> None:
+            began = time.monotonic()
+            await asyncio.sleep(seconds)
+            self._lost(effort, began)
+
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception(lambda error: isinstance(error, Fault) and not error.final),
+            wait=wait,
+            stop=stop,
+            sleep=sleep,
+            before_sleep=lambda state: told(_fault(state), state.attempt_number, state.upcoming_sleep),
+            reraise=True,
+        ):
+            with attempt:
+                effort.attempts += 1
+                began = time.monotonic()
+                try:
+                    return await self._once(endpoint, headers, body)
+                except Fault:
+                    self._lost(effort, began)
+                    raise
+        raise AssertionError("tenacity ends with an answer or an error")
+
+    def _lost(self, effort: Effort, began: float) -> None:
+        ended = time.monotonic()
+        effort.fault_seconds += ended - began
+        self.clock.add(began, ended)
+
+    async def _once(self, endpoint: str, headers: dict[str, str], body: bytes) -> Answer:
+        request = self._client.build_request(
+            "POST",
+            self._base + endpoint,
+            content=body,
+            headers={
+                **headers,
+                "content-type": "application/json",
+                "accept": "application/json, text/event-stream",
+                # Compressed, a stream's parts would come late and its bytes could not be counted.
+                "accept-encoding": "identity",
+                "user-agent": "copperbench-gateway",
+            },
+        )
+        try:
+            async with asyncio.timeout(self._patience.first_byte_seconds):
+                response = await self._client.send(request, stream=True)
+        except (httpx.HTTPError, TimeoutError, OSError) as error:
+            raise _broken(error) from None
+        try:
+            return await self._read(response)
+        except BaseException:
+            await response.aclose()
+            raise
+
+    async def _read(self, response: httpx.Response) -> Answer:
+        status, content_type = response.status_code, response.headers.get("content-type", "")
+        chunks = self._chunks(response)
+        if status >= 300:
+            body = await _all(chunks, ERROR_BYTES)
+            if 300 <= status < 400:
+                raise Fault("redirected", status, final=True)
+            fault = of_status(status, response.headers, body, _code(body), time.time())
+            if fault:
+                raise fault
+            return Answer(status, content_type, body)
+        if content_type.startswith("text/event-stream"):
+            first = await anext(chunks, None)
+            if first is None:
+                raise Fault("reset", status)
+            return Answer(status, content_type, first, chunks)
+        body = await _all(chunks, self._reply_bytes)
+        try:
+            whole = isinstance(json.loads(body), dict)
+        except (ValueError, RecursionError):
+            whole = False
+        if not whole:
+            raise Fault("nonsense", status)
+        return Answer(status, content_type, body)
+
+    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """A body's parts, none empty; closes the response at its end."""
+        parts = response.aiter_bytes()
+        patience = self._patience.first_byte_seconds
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(patience):
+                        part = await anext(parts, None)
+                except (httpx.HTTPError, TimeoutError, OSError) as error:
+                    raise _broken(error) from None
+                if part is None:
+                    return
+                if part:
+                    patience = self._patience.idle_seconds
+                    yield part
+        finally:
+            with suppress(httpx.HTTPError, OSError):
+                await response.aclose()
+
+
+async def _all(chunks: AsyncIterator[bytes], limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > limit:
+            raise Fault("too-long", final=True)
+    return bytes(body)
+
+
+def _broken(error: BaseException) -> Fault:
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
+        return Fault("unreachable")
+    if isinstance(error, httpx.TimeoutException | TimeoutError):
+        return Fault("stalled")
+    return Fault("reset")
+
+
+def _fault(state: RetryCallState) -> Fault:
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, Fault)  # noqa: S101  # no other error is retried
+    return error
+
+
+def _code(body: bytes) -> str | None:
+    """The error code of an OpenAI-shaped error body."""
+    try:
+        error = json.loads(body)["error"]
+        code = error.get("code") or error.get("type")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return code if isinstance(code, str) else None

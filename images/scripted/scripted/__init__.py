@@ -1,0 +1,1 @@
+"""A provider that plays a script instead of asking a model. Standard library only."""

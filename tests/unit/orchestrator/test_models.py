@@ -1,0 +1,114 @@
+"""Model ids: resolved through the committed tables, refused in one line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.models import Route, gateway_config, require_price, route
+from orchestrator.project import Project
+from schema.errors import UsageError
+from schema.task import Caps
+
+PROJECT = Project(Path(__file__).parents[3])
+KEYS = {
+    "OPENAI_API_KEY": "k1",
+    "ANTHROPIC_API_KEY": " k2\n",
+    "GROQ_API_KEY": "k3",
+    "OPENROUTER_API_KEY": "k4",
+}
+CAPS = Caps(turns=40, wall_clock_sec=900)
+
+
+def config(model: str, protocol: str = "openai-chat", caps: Caps = CAPS, **options: Any) -> Any:
+    """What the gateway would be told."""
+    return gateway_config(route(PROJECT, model), protocol, caps, KEYS, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "network", "segment", "priced"),
+    [
+        ("openai:gpt-5-mini", "gpt-5-mini", "bridge", "api", True),
+        ("anthropic:claude-opus-5-5", "claude-opus-5-5", "bridge", "api", True),
+        ("openrouter:qwen/qwen3-coder:free", "qwen/qwen3-coder:free", "bridge", "open-weight-hosted", False),
+        ("compat:openai/gpt-oss-120b@groq", "openai/gpt-oss-120b", "bridge", "open-weight-hosted", True),
+        ("local:smollm2-135m", "smollm2-135m", "host", "open-weight-self-hosted", False),
+        ("scripted:perfect", "perfect", "none", "provider-free", False),
+    ],
+)
+def test_ids_resolve(model: str, name: str, network: str, segment: str, priced: bool) -> None:
+    found = route(PROJECT, model)
+    assert (found.name, found.provider.network, found.segment) == (name, network, segment)
+    assert bool(found.price and found.price.rates) is priced and found.table_version
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "gpt-5",
+        "openai:",
+        ":x",
+        "nobody:x",
+        "compat:x",
+        "compat:x@nowhere",
+        "compat:@groq",
+        "openai:a b",
+        "openai:../x",
+    ],
+)
+def test_ids_that_nothing_serves_are_one_line(model: str) -> None:
+    with pytest.raises(UsageError) as told:
+        route(PROJECT, model)
+    assert "\n" not in str(told.value) and "use " in str(told.value)
+
+
+def test_the_gateway_is_told_what_it_needs() -> None:
+    told = config("openai:gpt-5-mini", caps=Caps(turns=3, wall_clock_sec=9, tokens=10, usd=0.1))
+    assert told.protocols == ["openai-chat", "openai-responses"] and told.model == "gpt-5-mini"
+    assert told.max_tokens_field == "max_completion_tokens"
+    assert (told.caps.turns, told.caps.tokens, told.caps.micro_usd) == (3, 10, 100_000)
+    assert told.key.get_secret_value() == "k1" and "k1" not in repr(told)
+    assert config("anthropic:claude-opus-5", "anthropic-messages").key.get_secret_value() == "k2"
+
+
+def test_a_socket_is_reached_without_a_network() -> None:
+    told = config("scripted:perfect")
+    assert (told.upstream_socket, told.base_url, told.key) == (
+        "/provider/provider.sock",
+        "http://provider/v1",
+        None,
+    )
+
+
+def test_a_missing_key_is_one_line_that_names_the_variable() -> None:
+    with pytest.raises(UsageError, match="set MISTRAL_API_KEY"):
+        config("compat:mistral-large@mistral")
+
+
+def test_a_protocol_that_the_provider_does_not_speak_is_refused() -> None:
+    with pytest.raises(UsageError, match="speaks openai-chat, the agent speaks anthropic-messages"):
+        config("compat:openai/gpt-oss-120b@groq", "anthropic-messages")
+    with pytest.raises(UsageError, match="speaks nothing"):
+        config("solution:gold")
+
+
+@pytest.mark.parametrize("model", ["openrouter:unknown/model", "local:smollm2-135m", "scripted:perfect"])
+def test_a_budget_needs_a_price(model: str) -> None:
+    with pytest.raises(UsageError, match="a cap on USD cannot be kept"):
+        config(model, suite_micro_usd=5)
+    with pytest.raises(UsageError, match="a cap on USD cannot be kept"):
+        require_price(route(PROJECT, model))
+
+
+def test_certificates_and_proxies_go_only_to_gateways_that_leave_the_host(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("PEM")
+    seen = {**KEYS, "SSL_CERT_FILE": str(file), "HTTPS_PROXY": "http://proxy:1"}
+    away, home = route(PROJECT, "openai:gpt-5"), route(PROJECT, "local:x")
+    assert isinstance(away, Route)
+    told = gateway_config(away, "openai-chat", CAPS, seen)
+    assert (told.ca_certificates, told.proxy) == ("PEM", "http://proxy:1")
+    told = gateway_config(home, "openai-chat", CAPS, seen)
+    assert (told.ca_certificates, told.proxy) == (None, None)
+    with pytest.raises(UsageError, match="unset SSL_CERT_FILE"):
+        gateway_config(away, "openai-chat", CAPS, {**seen, "SSL_CERT_FILE": "/nowhere"})
