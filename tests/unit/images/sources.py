@@ -8,6 +8,7 @@ from typing import Any
 
 AGENTS = Path(__file__).resolve().parents[3] / "images/agents"
 SCAFFOLD_PARENT = AGENTS / "base"
+REFERENCE = AGENTS / "reference"
 APPLY = AGENTS / "solution/apply.py"
 
 
@@ -16,6 +17,14 @@ def scaffold(module: str) -> Any:
     if str(SCAFFOLD_PARENT) not in sys.path:
         sys.path.insert(0, str(SCAFFOLD_PARENT))
     return importlib.import_module(f"scaffold.{module}")
+
+
+def reference(module: str) -> Any:
+    """A module of the reference agent, which finds the scaffolder beside it."""
+    for folder in (SCAFFOLD_PARENT, REFERENCE):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    return importlib.import_module(f"reference.{module}")
 
 
 def apply_module() -> Any:
