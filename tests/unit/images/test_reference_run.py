@@ -592,6 +592,7 @@ def test_init_writes_documents_for_a_project_that_has_none(tmp_path: Path) -> No
         (("do", "--model=m", "--max-turns=-1", "x"), 64),
         ((), 64),
         (("create", "--model=m", "nowhere.md"), 1),
+        (("do", "--model=m", "--base-url=https://example.invalid/v1", "x"), 1),
         (("init", "nowhere.kicad_sch"), 1),
     ],
 )

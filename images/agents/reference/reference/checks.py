@@ -190,7 +190,8 @@ class Checks:
         return Report(now, fresh([] if started_empty else self._once(what, find, original=True), now))
 
     def _once(self, what: str, find: Callable[[Kicad], T], *, original: bool = False) -> T:
-        key = (what, "original" if original else self._state())
+        # Nothing changed is the first state too, so that it is asked about once.
+        key = (what, repr([]) if original else self._state())
         if key not in self._known:
             with self._copy(original=original) as kicad:
                 self._known[key] = find(kicad)

@@ -176,6 +176,7 @@ def _perform(options: argparse.Namespace, workspace: Workspace, checks: Checks, 
     )
     prompt = (PROMPTS / f"{options.prompt}.md").read_bytes()
     commit = workspace.git("rev-parse", "HEAD")
+    client = Client(options.base_url, options.model, timeout=settings.turn_timeout)
     transcript = Transcript(workspace.root)
     transcript.add(
         "run-start",
@@ -209,7 +210,7 @@ def _perform(options: argparse.Namespace, workspace: Workspace, checks: Checks, 
         priorRuns=0,
     )
     run = Run(
-        Client(options.base_url, options.model, timeout=settings.turn_timeout),
+        client,
         Conversation(prompt.decode(), _opening(request, settings, checks.registry())),
         Toolbox(workspace, checks, subset=options.tools, create=options.command == "create"),
         transcript,

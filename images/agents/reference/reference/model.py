@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from reference.errors import ContextTooLong, ProviderError
+from reference.errors import ContextTooLong, ProviderError, Unusable
 
 TRIES = 3
 LONGEST_PAUSE = 30.0
@@ -54,8 +54,19 @@ class Client:
     """Asks one model at one base URL."""
 
     def __init__(self, base_url: str, model: str, *, timeout: float, pause: float = 1.0) -> None:
-        """``timeout``: seconds that one request may take; ``pause``: seconds before the first retry."""
+        """
+        Args:
+            base_url: plain HTTP, up to ``/v1``.
+            model: as the provider knows it.
+            timeout: seconds that one request may take.
+            pause: seconds before the first retry.
+
+        Raises:
+            Unusable: another scheme.
+        """
         parts = urlsplit(base_url)
+        if parts.scheme != "http":
+            raise Unusable(f"{base_url} is not an http address; the relay's is")
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 80
         self._path = f"{parts.path.rstrip('/')}/chat/completions"
         self._model = model
