@@ -96,3 +96,17 @@ def test_an_image_whose_package_cannot_be_had_is_said_in_one_line_and_left_out(
     images.build_all(PROJECT, cast("Any", SimpleNamespace()), said.append)
     assert said == ["copperbench/agent-copperhead: not built: npm cannot get it; name a tarball"]
     assert built == [spec.tag for spec in specs(PROJECT) if not spec.package]
+
+
+def test_the_prompts_know_no_task() -> None:
+    """A prompt that names a task's budget, board or part would give the answer away."""
+    prompts = " ".join(path.read_text() for path in ROOT.glob("images/agents/reference/prompts/*.md"))
+    assert prompts
+    for name in PROJECT.task_ids():
+        task = PROJECT.task(name).task
+        words = [
+            *task.config.budgets,
+            task.fixture.id,
+            *re.findall(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b", task.request),
+        ]
+        assert [word for word in words if word in prompts] == []
