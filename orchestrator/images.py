@@ -34,7 +34,6 @@ _NPM = (
     *("--omit=dev", "--omit=optional", "--omit=peer", "--ignore-scripts"),
     *("--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"),
 )
-_SPEC_HINT = "name a tarball in <AGENT>_SPEC, such as COPPERHEAD_SPEC=copperhead.tgz, to build it"
 _VERSION = re.compile(r"3\.\d+")
 
 Say = Callable[[str], None]
@@ -61,8 +60,8 @@ class ImageSpec:
     package: str = ""
     """npm package ``name@version`` that is laid into the context as ``node_modules/``. An image whose package
     cannot be had is left out; the others don't need it."""
-    package_from: str = ""
-    """Where npm takes the package from, if not from the registry under its own name: a tarball, or a spec."""
+    package_variable: str = ""
+    """Environment variable that names a tarball, or whatever else npm takes the package from instead."""
 
 
 def specs(project: Project, environment: Environment = REFERENCE) -> list[ImageSpec]:
@@ -95,7 +94,7 @@ def _holder_and_agents(project: Project) -> list[ImageSpec]:
             context=(f"images/agents/{agent.name}",),
             strip=f"images/agents/{agent.name}/",
             package=agent.package or "",
-            package_from=os.environ.get(f"{agent.name.upper().replace('-', '_')}_SPEC", ""),
+            package_variable=f"{agent.name.upper().replace('-', '_')}_SPEC",
         )
         for agent in map(project.agent, names)
     ]
@@ -333,7 +332,7 @@ def _node_modules(project: Project, spec: ImageSpec) -> dict[str, bytes]:
     Raises:
         PackageMissing: npm is not here, does not get it, or gets something else.
     """
-    source = spec.package_from or spec.package
+    source = os.environ.get(spec.package_variable) or spec.package
     tarball = Path(source)
     if tarball.is_file():
         source = str(tarball.resolve())
@@ -351,7 +350,9 @@ def _node_modules(project: Project, spec: ImageSpec) -> dict[str, bytes]:
         if done.returncode:
             said = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
             reason = said[0].removeprefix("npm error ") if said else f"exit {done.returncode}"
-            raise PackageMissing(f"npm cannot get {source} ({reason})", fix=_SPEC_HINT)
+            raise PackageMissing(
+                f"npm cannot get {source} ({reason})", fix=f"set {spec.package_variable} to a tarball of it"
+            )
         (folder / ".complete").touch()
     _must_be(folder, spec)
     # Links in .bin are for npm's own use; a context holds files only.

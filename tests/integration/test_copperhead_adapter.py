@@ -98,7 +98,9 @@ def _image(project: Project, engine: Engine, folder: Path, tarball: bytes) -> li
     path.write_bytes(tarball)
     (spec,) = (spec for spec in specs(project) if spec.tag == "copperbench/agent-copperhead")
     said: list[str] = []
-    _build(project, engine, replace(spec, tag=IMAGE, package_from=str(path)), said.append)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COPPERHEAD_SPEC", str(path))
+        _build(project, engine, replace(spec, tag=IMAGE), said.append)
     return said
 
 

@@ -54,15 +54,10 @@ def test_copperheads_model_is_the_gateways_and_its_key_nobodys() -> None:
     assert agent.exit_codes == {"0": ExitPath.DONE, "2": ExitPath.FLAGGED}
 
 
-def test_a_package_comes_from_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    def copperhead() -> ImageSpec:
-        (spec,) = (spec for spec in specs(PROJECT) if spec.tag == "copperbench/agent-copperhead")
-        return spec
-
-    monkeypatch.delenv("COPPERHEAD_SPEC", raising=False)
-    assert (copperhead().package, copperhead().package_from) == ("copperhead@0.9.0", "")
-    monkeypatch.setenv("COPPERHEAD_SPEC", "copperhead.tgz")
-    assert copperhead().package_from == "copperhead.tgz"
+def test_a_package_can_come_from_a_tarball() -> None:
+    (spec,) = (spec for spec in specs(PROJECT) if spec.package)
+    assert (spec.tag, spec.package) == ("copperbench/agent-copperhead", "copperhead@0.9.0")
+    assert spec.package_variable == "COPPERHEAD_SPEC"
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"version": "0.9.1"}'])
