@@ -328,6 +328,16 @@ def test_an_edit_that_kicad_cannot_load_is_reverted(desk: Desk) -> None:
     assert tool_errors(ran.transcript.data("tool")) == {Category.FILE_REVERT: 2}
 
 
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "\x00"])
+def test_a_project_file_that_is_no_json_is_reverted(desk: Desk, text: str) -> None:
+    """KiCad would silently take default rules."""
+    desk.files["hw/x.kicad_pro"] = "{}\n"
+    desk.commit()
+    ran = desk.run(says(call("edit_file", path="hw/x.kicad_pro", old="{}", new=text)), says(DONE))
+    assert ran.results[0].startswith("edit REVERTED: KiCad cannot load hw/x.kicad_pro after it: ")
+    assert ran.exit_path is ExitPath.DONE and desk.unchanged()
+
+
 def test_nothing_is_carried_out_after_finish_in_the_same_reply(desk: Desk) -> None:
     """An agent that goes on executes an unverified edit and commits it."""
     ran = desk.run(says(RENAME, PROPAGATE, DONE, call("edit_file", path=SCHEMATIC, old="10k", new="22k")))

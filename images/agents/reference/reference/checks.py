@@ -143,7 +143,7 @@ class Checks:
         if suffix == ".kicad_pro":
             try:
                 json.loads(data)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise Off(f"{name}: not JSON: {error}") from None
         if suffix not in _EXPRESSIONS:
             return
