@@ -188,6 +188,11 @@ def forged_replies(transcripts: Transcript, facts: RunFacts, agent: Agent) -> Ta
     )
 
 
+def failed_over(transcript: Transcript) -> bool:
+    """Whether the agent says that it changed its provider: then the run is not the planned model's."""
+    return any(event.type == "provider-failover" for event in transcript.events)
+
+
 def resolve_exit_path(facts: RunFacts, transcript: Transcript, agent: Agent, mode: Mode) -> ExitPath | None:
     """How the run ended: the harness's facts first, then ``run-end``, then the process's exit code.
 

@@ -86,8 +86,11 @@ def _engine(engine: Engine) -> Iterator[Line]:
 
 
 def _images(project: Project, engine: Engine) -> Iterator[Line]:
+    optional = {spec.tag: spec.package for spec in specs(project) if spec.package}
     for tag in (BASE, *(spec.tag for spec in specs(project)), RESULTS_IMAGE):
-        if engine.image_labels(tag) is None:
+        if engine.image_labels(tag) is None and tag in optional:
+            yield Line("note", f"image {tag} is not built: it needs {optional[tag]} from npm")
+        elif engine.image_labels(tag) is None:
             yield Line("missing", f"image {tag}", "run make images")
         else:
             yield Line("ok", f"image {tag}, {engine.image_bytes(tag) / 1e6:.0f} MB")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import subprocess
@@ -31,9 +32,18 @@ ANY_AGE = 'Acquire::Check-Valid-Until "false";\n'
 """apt's setting for an archive whose Release file may have expired. Signatures are checked as ever."""
 PYTHON_SECONDS = 60
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+NPM_SECONDS = 300
+_NPM = (
+    *("--omit=dev", "--omit=optional", "--omit=peer", "--ignore-scripts"),
+    *("--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"),
+)
 _VERSION = re.compile(r"3\.\d+")
 
 Say = Callable[[str], None]
+
+
+class PackageMissing(EnvironmentFault):
+    """An agent's npm package cannot be had: its image alone is not built."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,11 @@ class ImageSpec:
     lock: str = ""
     """Lock file whose wheels, for the parent's Python, are laid into the context as ``wheels/``."""
     args: Mapping[str, str] = field(default_factory=dict)
+    package: str = ""
+    """npm package ``name@version`` that is laid into the context as ``node_modules/``. An image whose package
+    cannot be had is left out; the others don't need it."""
+    package_variable: str = ""
+    """Environment variable that names a tarball, or whatever else npm takes the package from instead."""
 
 
 def specs(project: Project, environment: Environment = REFERENCE) -> list[ImageSpec]:
@@ -73,15 +88,18 @@ def specs(project: Project, environment: Environment = REFERENCE) -> list[ImageS
 
 
 def _holder_and_agents(project: Project) -> list[ImageSpec]:
+    names = [path.parent.name for path in sorted(project.root.glob("images/agents/*/agent.json"))]
     agents = [
         ImageSpec(
-            tag=project.agent(path.parent.name).image,
-            dockerfile=f"images/agents/{path.parent.name}/Dockerfile",
+            tag=agent.image,
+            dockerfile=f"images/agents/{agent.name}/Dockerfile",
             parent="copperbench/agent-base",
-            context=(f"images/agents/{path.parent.name}",),
-            strip=f"images/agents/{path.parent.name}/",
+            context=(f"images/agents/{agent.name}",),
+            strip=f"images/agents/{agent.name}/",
+            package=agent.package or "",
+            package_variable=f"{agent.name.upper().replace('-', '_')}_SPEC",
         )
-        for path in sorted(project.root.glob("images/agents/*/agent.json"))
+        for agent in map(project.agent, names)
     ]
     return [
         ImageSpec(
@@ -130,7 +148,10 @@ def build_all(project: Project, engine: Engine, say: Say, environment: Environme
     for each in dict.fromkeys((REFERENCE, environment)):
         _ensure_base(project, engine, each, say)
         for spec in specs(project, each):
-            build(project, engine, spec, say)
+            try:
+                build(project, engine, spec, say)
+            except PackageMissing as missing:
+                say(f"{spec.tag}: not built: {missing}")
     bake(project, engine, say)
 
 
@@ -208,6 +229,8 @@ def build(project: Project, engine: Engine, spec: ImageSpec, say: Say) -> None:
     tree = _context(project.root, spec.context, spec.strip)
     if spec.lock:
         tree |= _wheels(project, spec.lock, _python(project, engine, spec.parent))
+    if spec.package:
+        tree |= _node_modules(project, spec)
     dockerfile = (project.root / spec.dockerfile).read_bytes()
     args = {"BASE": spec.parent, **spec.args}
     _build_tree(engine, spec.tag, dockerfile=dockerfile, tree=tree, args=args, parent=spec.parent, say=say)
@@ -332,6 +355,57 @@ def _wheels(project: Project, lock: str, python: str) -> dict[str, bytes]:
             )
         (folder / ".complete").touch()
     return {f"wheels/{wheel.name}": wheel.read_bytes() for wheel in sorted(folder.glob("*.whl"))}
+
+
+def _node_modules(project: Project, spec: ImageSpec) -> dict[str, bytes]:
+    """An npm package and what it depends on, downloaded once on the host; no script of theirs is run.
+
+    Raises:
+        PackageMissing: npm is not here, does not get it, or gets something else.
+    """
+    source = os.environ.get(spec.package_variable) or spec.package
+    tarball = Path(source)
+    if tarball.is_file():
+        source = str(tarball.resolve())
+    key = sha256(tarball.read_bytes() if tarball.is_file() else source.encode())
+    folder = project.cache / "npm" / key[:16]
+    if not (folder / ".complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--prefix", str(folder), *_NPM, source]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=NPM_SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise PackageMissing(
+                f"npm does not answer ({error.__class__.__name__})", fix=f"install npm to get {source}"
+            ) from None
+        if done.returncode:
+            said = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
+            reason = said[0].removeprefix("npm error ") if said else f"exit {done.returncode}"
+            raise PackageMissing(
+                f"npm cannot get {source} ({reason})", fix=f"set {spec.package_variable} to a tarball of it"
+            )
+        (folder / ".complete").touch()
+    _must_be(folder, spec)
+    # Links in .bin are for npm's own use; a context holds files only.
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted((folder / "node_modules").rglob("*"))
+        if path.is_file() and not path.is_symlink() and ".bin" not in path.parts
+    }
+
+
+def _must_be(folder: Path, spec: ImageSpec) -> None:
+    """Whether what npm laid down is the package and version that agent.json names, for the record's stamp."""
+    name, _, version = spec.package.rpartition("@")
+    try:
+        found = json.loads((folder / "node_modules" / name / "package.json").read_bytes())["version"]
+    except (OSError, ValueError, LookupError, TypeError):
+        found = None
+    if found != version:
+        raise PackageMissing(
+            f"npm gave {name} {found or 'nothing'}, agent.json says {version}",
+            fix="change version and package in agent.json",
+        )
 
 
 def _pack(tree: Mapping[str, bytes]) -> io.BytesIO:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engine import Engine
+from orchestrator.grading import GraderPool
 from orchestrator.project import Project
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,24 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Project:
     """A checkout of its own, in a path with a space, with the baselines that the real one has prepared."""
-    root = tmp_path / "a b"
+    return _checkout(tmp_path / "a b")
+
+
+@pytest.fixture(scope="session")
+def shared_checkout(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A checkout for tests that only read it, so that they prepare each baseline once."""
+    return _checkout(tmp_path_factory.mktemp("shared") / "a b")
+
+
+@pytest.fixture(scope="session")
+def graders(engine: Engine) -> Iterator[GraderPool]:
+    """One grader container for all."""
+    pool = GraderPool(engine, 1, "tests")
+    yield pool
+    pool.close()
+
+
+def _checkout(root: Path) -> Project:
     for part in PARTS:
         source = ROOT / part
         target = root / part

@@ -115,7 +115,7 @@ def test_diagnostics_tell_what_does_not_decide() -> None:
     design = FakeDesign(RENAMED.netlist, RENAMED.labels, rule_changes=["demo.kicad_sch: PWR_FLAG added"])
     result = event("tool", name="x", args={}, result="edit REVERTED: x")
     verdict = grade(
-        log=transcript("done", result, result),
+        log=transcript("done", result, result, event("provider-failover", to="b")),
         design=design,
         oom_killed=True,
         refused=[{"path": "a%0Ab", "reason": "named pipe"}],
@@ -128,6 +128,7 @@ def test_diagnostics_tell_what_does_not_decide() -> None:
         "out of memory",
         "a\\nb (named pipe)",
         "3 entries",
+        "not comparable: the agent went over to another provider",
     ):
         assert words in told
     assert verdict.verdict == "pass"

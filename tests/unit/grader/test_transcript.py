@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,13 @@ from hypothesis import strategies as st
 
 from grader import transcript as module
 from grader.evidence import Entry
-from grader.transcript import Transcript, forged_replies, read_transcript, resolve_exit_path
+from grader.transcript import (
+    Transcript,
+    failed_over,
+    forged_replies,
+    read_transcript,
+    resolve_exit_path,
+)
 from schema.task import Mode
 from schema.transcript import ExitPath
 from tests.unit.grader.support import (
@@ -282,3 +289,24 @@ def test_recorded_transcripts_of_copperhead(name: str) -> None:
     found = read(path.read_bytes())
     assert found.tampering == ()
     assert resolve_exit_path(facts(), found, AGENT, Mode.DO) is EXPECTED[name]
+
+
+RECORDED = os.environ.get("COPPERBENCH_TRANSCRIPTS")
+"""A folder of recorded transcripts: those that quote boards which are not ours are not kept here."""
+
+
+@pytest.mark.skipif(RECORDED is None, reason="COPPERBENCH_TRANSCRIPTS names no folder of transcripts")
+def test_every_recorded_transcript_is_honest() -> None:
+    """An event order or a type that we did not foresee would look like tampering."""
+    found = {path.name: read(path.read_bytes()) for path in Path(str(RECORDED)).glob("*.jsonl")}
+    assert found
+    assert {name: item.tampering for name, item in found.items() if item.tampering} == {}
+    assert {name for name, item in found.items() if not item.data("run-start")} == set()
+    ended = {item.end.exit_path for item in found.values() if item.end is not None}
+    assert ended <= set(ExitPath) - {ExitPath.KILLED}
+
+
+def test_an_agent_that_changes_its_provider_is_seen() -> None:
+    event_ = event("provider-failover", **{"from": "a", "to": "b"})
+    assert failed_over(read(transcript("done", event_)))
+    assert not failed_over(read(transcript()))

@@ -8,6 +8,7 @@ from typing import Any
 
 AGENTS = Path(__file__).resolve().parents[3] / "images/agents"
 SCAFFOLD_PARENT = AGENTS / "base"
+REFERENCE = AGENTS / "reference"
 APPLY = AGENTS / "solution/apply.py"
 
 
@@ -35,6 +36,14 @@ def _inside(package: str, module: str) -> Any:
     if str(IMAGES / package) not in sys.path:
         sys.path.insert(0, str(IMAGES / package))
     return importlib.import_module(f"{package}.{module}")
+
+
+def reference(module: str) -> Any:
+    """A module of the reference agent, which finds the scaffolder beside it."""
+    for folder in (SCAFFOLD_PARENT, REFERENCE):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    return importlib.import_module(f"reference.{module}")
 
 
 def apply_module() -> Any:

@@ -24,7 +24,7 @@ class Kicad:
     """kicad-cli on a private copy of a project."""
 
     def __init__(self, project: Path, scratch: Path) -> None:
-        self._project = project
+        self.project = project
         self._scratch = scratch
 
     def netlist(self, schematic: str) -> netlist.Netlist:
@@ -36,15 +36,20 @@ class Kicad:
     def violations(self, schematic: str, board: str | None) -> set[tuple[str, str]]:
         """(source, type) of every ERC and DRC finding that is not excluded."""
         found: set[tuple[str, str]] = set()
-        for sheet in self._report("sch", "erc", schematic)["sheets"]:
+        for sheet in self.report("sch", "erc", schematic)["sheets"]:
             found |= _kinds("erc", sheet["violations"])
         if board is not None:
-            drc = self._report("pcb", "drc", "--schematic-parity", board)
+            drc = self.report("pcb", "drc", "--schematic-parity", board)
             for key in ("violations", "unconnected_items", "schematic_parity"):
                 found |= _kinds("drc", drc.get(key, []))
         return found
 
-    def _report(self, *command: str) -> dict[str, list[dict[str, Any]]]:
+    def load_board(self, board: str) -> None:
+        """Raise :class:`Off` for a board that KiCad cannot load; positions are the cheapest to ask for."""
+        self._run("pcb", "export", "pos", "-o", str(self._scratch / "positions"), board)
+
+    def report(self, *command: str) -> dict[str, list[dict[str, Any]]]:
+        """The JSON report of a check, such as ``sch erc FILE``."""
         out = self._scratch / "report.json"
         self._run(*command[:-1], "--format", "json", "-o", str(out), command[-1])
         report: dict[str, list[dict[str, Any]]] = json.loads(out.read_bytes())
@@ -55,7 +60,7 @@ class Kicad:
         try:
             done = subprocess.run(
                 ["kicad-cli", *arguments],
-                cwd=self._project,
+                cwd=self.project,
                 env=os.environ | _ENVIRONMENT,
                 capture_output=True,
                 timeout=_SECONDS,

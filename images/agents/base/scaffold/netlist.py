@@ -1,7 +1,7 @@
 """Parts and nets as KiCad itself sees them."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaffold.errors import Off
@@ -28,6 +28,8 @@ class Netlist:
     parts: tuple[Part, ...]
     nets: dict[tuple[str, str], str]
     """(reference, pin number) → full net name, still escaped as KiCad writes it."""
+    pin_names: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(reference, pin number) → the pin's name, for pins that have one."""
 
 
 def read(path: Path) -> Netlist:
@@ -40,12 +42,14 @@ def read(path: Path) -> Netlist:
     components, nets = child(tree, "components"), child(tree, "nets")
     if head(tree) != "export" or components is None or nets is None:
         raise Off("netlist: kicad-cli wrote something else")
+    nodes = [(net, node) for net in children(nets, "net") for node in children(net, "node")]
     return Netlist(
         tuple(_part(comp) for comp in children(components, "comp")),
+        {(atom(node, "ref"), atom(node, "pin")): atom(net, "name") for net, node in nodes},
         {
-            (atom(node, "ref"), atom(node, "pin")): atom(net, "name")
-            for net in children(nets, "net")
-            for node in children(net, "node")
+            (atom(node, "ref"), atom(node, "pin")): name
+            for _, node in nodes
+            if (name := atom(node, "pinfunction"))
         },
     )
 

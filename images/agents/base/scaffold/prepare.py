@@ -66,6 +66,16 @@ def load(folder: Path, workspace: Path) -> Preparation:
 def prepare(this: Preparation) -> dict[str, Any]:
     """Do all of it; return what goes to standard output."""
     tree.plain_modes(this.workspace)
+    lay_out(this)
+    return {
+        "baselineCommit": tree.commit(this.workspace),
+        "scaffolderVersion": VERSION,
+        "notes": this.notes,
+    }
+
+
+def lay_out(this: Preparation) -> None:
+    """All but the commit: documents, settings, registry, overlay."""
     registry = _registry(this)
     for command in this.task.get("setup", {}).get("commands", ["init"]):
         if command == "init":
@@ -80,11 +90,6 @@ def prepare(this: Preparation) -> dict[str, Any]:
     if this.overlay.is_dir():
         tree.lay_over(this.overlay, this.workspace)
     _ignore(this.workspace)
-    return {
-        "baselineCommit": tree.commit(this.workspace),
-        "scaffolderVersion": VERSION,
-        "notes": this.notes,
-    }
 
 
 def _registry(this: Preparation) -> dict[str, Any]:
