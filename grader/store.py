@@ -27,6 +27,7 @@ from schema.run import Evidence, EvidenceEntry, EvidenceRef, RunFacts
 STORE = "evidence.git"
 BUNDLE = "evidence.bundle"
 """Beside the store: evidence as one committed file. The store itself is never committed."""
+OWN = ("run.json", "manifest.json")
 KEPT_BYTES = 256 * 2**20
 """Of files' contents that an open store keeps."""
 
@@ -181,6 +182,8 @@ class EvidenceStore:
             raise CheckFailed("manifest does not have the recorded evidence id", about=about)
         if sha256(canonical(facts_value)) != manifest.run_sha256:
             raise CheckFailed("run.json is not the one the manifest names", about=about)
+        if {name: sha256(data) for name, data in fixed.items() if name not in OWN} != manifest.ledgers:
+            raise CheckFailed("the gateway's ledger is not the one the manifest names", about=about)
         # git keeps only the executable bit; the manifest has them all.
         modes = {entry.path: int(entry.mode, 8) for entry in manifest.entries}
         tree = {

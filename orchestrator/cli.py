@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +11,17 @@ import typer
 
 import orchestrator
 from orchestrator import cli_results
+from orchestrator.access import Money
+from orchestrator.budget import SuiteBudget
 from orchestrator.console import Screen
 from orchestrator.kicad import ENVIRONMENTS, REFERENCE, environment
 from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, Results, Runtime
 from orchestrator.project import Project
-from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft, UsageError
+from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft
 from schema.run import Plan
+
+REFERENCE_AGENT = "reference"
+"""Drives a model when no other agent is named."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 images_app = typer.Typer(no_args_is_help=True, help="Build or list the container images.")
@@ -56,15 +62,27 @@ def root(
 
 
 @app.command()
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    model: Annotated[
+        str | None, typer.Option(help="Also make one smallest call of this model; it may cost a little.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Tell what is there, what is missing and how to mend it."""
-    from orchestrator.doctor import examine
+    from orchestrator.doctor import Line, examine
 
     screen = Screen(as_json=as_json)
     lines = []
     for line in examine(_project()):
         lines.append(line)
         screen.show(str(line))
+    if model:
+        from orchestrator.engine import Engine
+        from orchestrator.models import route
+        from orchestrator.reach import reach
+
+        lines.append(Line("ok", reach(Engine.connect(), route(_project(), model), os.environ)))
+        screen.show(str(lines[-1]))
     missing = [line for line in lines if line.state == "missing"]
     screen.emit([{"state": line.state, "what": line.what, "fix": line.fix} for line in lines])
     if missing:
@@ -220,7 +238,7 @@ def plan(
     from orchestrator.plan import worst_case
 
     project, screen = _project(), Screen(as_json=as_json)
-    planned = _plan(project, suite, model, agent, repeats, condition or [])
+    planned = _plan(project, suite, model, agent, repeats, condition or [], Money())
     bound = worst_case(planned)
     screen.table(
         ["task", "model", "agent", "condition", "repeat", "wall clock"],
@@ -252,6 +270,12 @@ def run(
     condition: Condition = None,
     jobs: Jobs = CORES,
     runtime: Runtime = None,
+    max_usd: Annotated[
+        float | None, typer.Option(min=0, help="Most that the whole suite may cost; runs share it.")
+    ] = None,
+    keep_bodies: Annotated[
+        bool, typer.Option("--keep-bodies", help="Keep requests and replies as evidence.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     results: Results = None,
     as_json: Json = False,
@@ -269,10 +293,13 @@ def run(
     from orchestrator.listing import COLUMNS, row
 
     project, screen = _project(results), Screen(as_json=as_json)
-    planned = _plan(project, suite, model, agent, repeats, condition or [])
+    money = Money(
+        SuiteBudget(int(max_usd * 10**6), jobs) if max_usd is not None else None, keep_bodies=keep_bodies
+    )
+    planned = _plan(project, suite, model, agent, repeats, condition or [], money)
     engine = Engine.connect()
     with screen.progress(len(planned.specs)) as report:
-        finished = execute(project, engine, planned, jobs=jobs, report=report, runtime=runtime)
+        finished = execute(project, engine, planned, jobs=jobs, report=report, runtime=runtime, money=money)
     update(project)
     screen.table(COLUMNS, [row(item.record) for item in finished])
     screen.emit({"plan": planned.id, "records": [item.record.to_json() for item in finished]})
@@ -363,8 +390,10 @@ def _plan(
     agent: str | None,
     repeats: int | None,
     conditions: list[str],
+    money: Money,
 ) -> Plan:
     """Expand a suite for the given models, refusing what could not run before anything starts."""
+    from orchestrator import access
     from orchestrator import plan as planning
     from orchestrator.solutions import PROVIDER
     from schema import condition as conditioning
@@ -375,11 +404,10 @@ def _plan(
     plans = []
     for model in models:
         project.provider(model)
-        name = agent or (PROVIDER if model.startswith(f"{PROVIDER}:") else None)
-        if name is None:
-            raise UsageError(f"no agent for model {model}", fix="give --agent")
+        name = agent or (PROVIDER if model.startswith(f"{PROVIDER}:") else REFERENCE_AGENT)
         for task in loaded:
-            planning.check_condition(project.agent(name), task, condition)
+            planning.check_agent(project.agent(name), task, condition)
+            access.way(project, model, project.agent(name), task.under(condition), money=money)
         plans.append(
             planning.expand(loaded, [model], name, repeats or chosen.repeats, suite, condition=condition)
         )

@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from types import FrameType
 
+from orchestrator.access import Money
 from orchestrator.engine import Engine
 from orchestrator.grading import GraderPool
 from orchestrator.ledger import Ledger
@@ -33,6 +34,7 @@ def execute(
     jobs: int,
     report: Report,
     runtime: str | None = None,
+    money: Money | None = None,
 ) -> list[Finished]:
     """Run what has no valid record yet; returns every planned run in plan order.
 
@@ -49,6 +51,7 @@ def execute(
             fix=f"configure it, or use one of {', '.join(engine.runtimes())}",
         )
     stop = threading.Event()
+    money = money or Money()
     tasks = {name: project.task(name) for name in dict.fromkeys(s.run.task for s in plan.specs)}
     done: dict[str, Finished] = {}
     with (
@@ -59,7 +62,9 @@ def execute(
     ):
         reap(engine)
         ledger.plan(write(plan, project.results))
-        runner = Runner(project, engine, pool, ledger, log=log, stop=stop, runtime=runtime)
+        runner = Runner(
+            project, engine, pool, ledger, log=log, stop=stop, runtime=runtime, money=money or Money()
+        )
 
         def one(spec: RunSpec) -> Finished:
             job = _prepare(runner, spec, tasks[spec.run.task].under(spec.run.condition))

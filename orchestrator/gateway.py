@@ -146,6 +146,7 @@ class Gateway:
         mounts: Sequence[Mount] = (),
         labels: Mapping[str, str] | None = None,
         on_event: Callable[[GatewayEvent], None] = lambda _: None,
+        on_loss: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
@@ -153,12 +154,15 @@ class Gateway:
             network: what the provider is reached by.
             mounts: further volumes, such as a provider's socket.
             on_event: called in the following thread for each event, after the account has it.
+            on_loss: called there when its output ends and it was not asked to end.
         """
         self._engine = engine
         self._name = name
         self._config = config
         self._labels = dict(labels or {})
         self._on_event = on_event
+        self._on_loss = on_loss
+        self._closing = False
         self._network = network
         self._mounts = list(mounts)
         self._attached: Attached | None = None
@@ -196,6 +200,7 @@ class Gateway:
 
     def close(self) -> Account:
         """End it once its agent is dead; waits for replies in flight, whose usage is still wanted."""
+        self._closing = True
         if self._attached:
             self._attached.end_input()
         # A second for each step of its end beside the wait itself.
@@ -247,6 +252,8 @@ class Gateway:
             return
         finally:
             self.ended.set()
+            if not self._closing:
+                self._on_loss()
 
     def _take(self, event: GatewayEvent) -> None:
         if isinstance(event, Body):
@@ -258,6 +265,7 @@ class Gateway:
         self._on_event(event)
 
     def _remove(self) -> None:
+        self._closing = True
         if self.container:
             with suppress(CopperbenchError):
                 self._engine.remove(self.container)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from grader.ledger import LEDGER, Chain
 from orchestrator.clock import now
@@ -24,6 +24,7 @@ from schema.run import RunId
 
 LOCKS = ".runs.lock"
 WAIT_SECONDS = 0.2
+Source = Literal["infrastructure", "provider"]
 
 
 class Ledger:
@@ -86,9 +87,11 @@ class Ledger:
         )
         return number
 
-    def fault(self, run: RunId, claim: int, what: str) -> None:
-        """A claim of a run that is held ended in a fault of engine or host."""
-        self._append(lambda prev: FaultLine(prev=prev, at=now(), run=str(run), claim=claim, what=what))
+    def fault(self, run: RunId, claim: int, what: str, source: Source = "infrastructure") -> None:
+        """A claim of a run that is held ended in a fault of engine or host, or of the model's provider."""
+        self._append(
+            lambda prev: FaultLine(prev=prev, at=now(), run=str(run), claim=claim, source=source, what=what)
+        )
 
     def record(self, run: RunId, claim: int, path: Path) -> None:
         """A run that is held has a record."""

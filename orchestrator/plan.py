@@ -12,7 +12,7 @@ from orchestrator.project import LoadedTask
 from orchestrator.records import sync_folder
 from schema import SCHEMA_VERSION, SUITE_VERSION
 from schema.agent import Agent
-from schema.condition import AGENT_KEYS, DEFAULT, settings
+from schema.condition import DEFAULT, settings
 from schema.errors import UsageError
 from schema.hashing import sha256
 from schema.jsonfile import canonical, pretty
@@ -52,20 +52,20 @@ def expand(
     return _freeze(suite, specs)
 
 
-def check_condition(agent: Agent, loaded: LoadedTask, condition: str) -> None:
-    """Refuse a condition that a task or an agent cannot carry out.
+def check_agent(agent: Agent, loaded: LoadedTask, condition: str) -> None:
+    """Refuse a task or a condition that an agent cannot carry out.
 
     Raises:
         UsageError: it cannot.
     """
     loaded.under(condition)
-    command = " ".join(agent.commands.get(loaded.task.mode, []))
-    for key in AGENT_KEYS:
-        if key in settings(condition) and f"{{{key}}}" not in command:
-            raise UsageError(
-                f"agent {agent.name} knows no condition {key!r}",
-                fix="leave it out, or choose an agent whose command has {" + key + "}",
-            )
+    agent.settle(settings(condition), {})
+    if loaded.task.mode not in agent.commands:
+        raise UsageError(
+            f"agent {agent.name} has no command for mode {loaded.task.mode}",
+            about=f"tasks/{loaded.task.id}",
+            fix=f"use an agent that has one, or a suite of {', '.join(agent.commands)} tasks",
+        )
 
 
 def join(plans: Iterable[Plan]) -> Plan:

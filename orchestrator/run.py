@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-import re
+import math
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
 from grader.evidence import EMPTY, Bundle, Tree
+from orchestrator.access import Access, Money, ProviderFault, Way, way
 from orchestrator.clock import Clock, now
 from orchestrator.collect import Budget, Collected, collect
 from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE as GRADER_IMAGE
 from orchestrator.grading import GraderPool
 from orchestrator.history import read_history
-from orchestrator.ledger import Ledger
+from orchestrator.images import GATEWAY_IMAGE
+from orchestrator.ledger import Ledger, Source
 from orchestrator.project import LoadedTask, Project
 from orchestrator.records import Records, leak
 from orchestrator.sandbox import AGENT_LIMITS, Ended, Sandbox, SandboxSpec, VolumeSize
+from orchestrator.scripted import job as scripted_job
 from orchestrator.store import EvidenceWriter, evidence_ref
 from orchestrator.vet import vet_agent
 from orchestrator.workspace import Baseline, Baselines, load_pristine
 from schema import SCHEMA_VERSION
 from schema.agent import Agent, Provider
-from schema.condition import AGENT_KEYS, DEFAULT, settings
-from schema.credentials import SecretFinding, matching_patterns
-from schema.errors import EngineError, Interrupted
+from schema.condition import settings
+from schema.credentials import SecretFinding, matching_patterns, scan
+from schema.errors import EngineError, InfrastructureLeft, Interrupted
 from schema.hashing import sha256
+from schema.jsonfile import read_bytes
 from schema.ledger import ClaimLine, FaultLine, RecordLine
 from schema.record import Cost, Record, Stamp
 from schema.run import (
@@ -39,10 +44,12 @@ from schema.run import (
     EvidenceStatus,
     History,
     Isolation,
+    ModelAccess,
     RunFacts,
     RunId,
     Tamper,
     Timings,
+    Usage,
 )
 from schema.text import plain_lines
 from schema.verdict import Category, Verdict
@@ -67,6 +74,15 @@ class Job:
     stamp: Stamp
     inputs: bytes | None
     """Tar laid into ``/input``; None mounts nothing there."""
+    way: Way | None
+    """How the agent reaches its model; None for one that calls none."""
+
+
+class Fault(NamedTuple):
+    """What an attempt was lost to."""
+
+    source: Source
+    what: str
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,10 @@ class Observed:
     tampering: list[Tamper]
     """What of its transcripts the agent took back."""
     captured_bytes: int | None
+    usage: Usage | None
+    access: ModelAccess | None
+    ledgers: Mapping[str, bytes]
+    """What the gateway wrote, by name."""
     isolation: Isolation
     started_at: str
     ended_at: str
@@ -107,6 +127,7 @@ class Runner:
         log: FilteringBoundLogger,
         stop: threading.Event,
         runtime: str | None = None,
+        money: Money,
     ) -> None:
         """``stop``: set to end early, with our containers killed; runs in flight are then not recorded."""
         self.project = project
@@ -118,6 +139,7 @@ class Runner:
         self.baselines = Baselines(project, engine)
         self.stop = stop
         self.runtime = runtime
+        self.money = money
         self.log = log
 
     def prepare(self, run: RunId, loaded: LoadedTask, inputs: Callable[[], bytes | None]) -> Job:
@@ -133,8 +155,9 @@ class Runner:
             provider=self.project.provider(run.model),
             pristine=pristine,
             baseline=baseline,
-            stamp=self._stamp(loaded, agent, baseline, run.suite_version),
+            stamp=self._stamp(run, loaded, agent, baseline),
             inputs=inputs(),
+            way=way(self.project, run.model, agent, loaded, money=self.money),
         )
 
     def execute(self, job: Job) -> tuple[Record, Path | None]:
@@ -177,20 +200,24 @@ class Runner:
         # The budget survives restarts. A claim that we were killed in is no fault of engine or host.
         claim = max((line.claim for line in claims), default=0)
         faults = self._faults(job, claims)
+        lost_usd: float | None = 0.0
         while len(faults) < ATTEMPTS:
             if self.stop.is_set():
                 raise Interrupted("interrupted", about=str(job.run))
             attempt = len(faults) + 1
             claim = self.ledger.claim(job.run, job.stamp.digest, attempt)
             try:
-                observed = self._observe(job, claim)
+                observed = self._observe(job, claim, lost_usd)
             except EngineError as fault:
                 if self.stop.is_set():
                     raise Interrupted("interrupted", about=str(job.run)) from None
-                what = _withhold(str(fault))
-                self.ledger.fault(job.run, claim, what)
-                log.warning("attempt-lost", claim=claim, attempt=attempt, fault=what)
-                faults.append(what)
+                source: Source = "infrastructure"
+                if isinstance(fault, ProviderFault):
+                    source = "provider"
+                    lost_usd = None if lost_usd is None or fault.usd is None else lost_usd + fault.usd
+                faults.append(Fault(source, _withhold(str(fault))))
+                self.ledger.fault(job.run, claim, faults[-1].what, source)
+                log.warning("attempt-lost", claim=claim, attempt=attempt, fault=faults[-1].what)
                 self._await_engine()
                 continue
             log.info(
@@ -206,11 +233,15 @@ class Runner:
             return self._judge(job, self._keep(job, facts, observed), began)
         return self._record_lost(job, claim, faults, began)
 
-    def _faults(self, job: Job, claims: list[ClaimLine]) -> list[str]:
+    def _faults(self, job: Job, claims: list[ClaimLine]) -> list[Fault]:
         """What attempts before this process's lost a run of this stamp to."""
         ours = {line.claim for line in claims if line.stamp == job.stamp.digest}
         lines = self.ledger.of(job.run)
-        return [line.what for line in lines if isinstance(line, FaultLine) and line.claim in ours]
+        return [
+            Fault(line.source, line.what)
+            for line in lines
+            if isinstance(line, FaultLine) and line.claim in ours
+        ]
 
     def _await_engine(self) -> None:
         """An engine that is gone loses one attempt of the runs at hand, not all attempts of all runs.
@@ -228,16 +259,37 @@ class Runner:
 
     # --- launch, supervise, collect
 
-    def _observe(self, job: Job, claim: int) -> Observed:
+    def _observe(self, job: Job, claim: int, lost_usd: float | None) -> Observed:
+        budget, allotment = self.money.budget, None
+        if job.way and budget:
+            allotment = budget.take(job.way.config.caps.micro_usd)
+            if not allotment:
+                raise InfrastructureLeft("the budget of --max-usd is spent", fix="raise it and run again")
+        access: Access | None = None
+        try:
+            with ExitStack() as stack:
+                if job.way:
+                    access = stack.enter_context(self._access(job, job.way.allotted(allotment), claim))
+                return self._attempt(job, claim, access, lost_usd)
+        finally:
+            if budget and allotment:
+                spent = access.usage().usd if access and access.account.replies else 0.0
+                budget.give_back(allotment, None if spent is None else math.ceil(spent * 10**6))
+
+    def _attempt(self, job: Job, claim: int, access: Access | None, lost_usd: float | None) -> Observed:
         clock = Clock()
         started_at = now()
-        with Sandbox(self.engine, self._sandbox_spec(job, claim)) as sandbox:
+        with Sandbox(self.engine, self._sandbox_spec(job, claim, access)) as sandbox:
             prepare = clock.lap()
             began = sandbox.start()
+            if access:
+                access.guard(sandbox.kill)
             start = clock.lap()
             isolation = sandbox.isolation()
-            ended = sandbox.watch(began, self.stop)
+            ended = sandbox.watch(began, self.stop, access.spare if access else lambda: 0.0)
             agent = time.monotonic() - began
+            if access and (cap := access.close()):
+                ended = replace(ended, killed_by=cap)
             clock.lap()
             capture = sandbox.captured()
             collected = self._collect(sandbox, job)
@@ -248,33 +300,49 @@ class Runner:
             collected=collected,
             tampering=list(capture.tampering(collected.entries)) if capture else [],
             captured_bytes=capture.size if capture else None,
+            usage=access.usage() if access else None,
+            access=access.facts(lost_usd) if access else None,
+            ledgers=access.ledgers() if access else {},
             isolation=isolation,
             started_at=started_at,
             ended_at=now(),
             timings=Timings(prepare=prepare, start=start, agent=agent, collect=gather),
         )
 
-    def _sandbox_spec(self, job: Job, claim: int) -> SandboxSpec:
-        task = job.loaded.task
-        values = {
-            "request": task.request,
-            "model": job.run.model,
-            "maxTurns": str(task.config.max_turns),
-            "brief": "brief.md",
-            **dict.fromkeys(AGENT_KEYS, DEFAULT),
-            **settings(job.run.condition),
-        }
-        command = [_fill(part, values) for part in job.agent.commands[task.mode]]
+    def _access(self, job: Job, allotted: Way, claim: int) -> Access:
+        script = None
+        if allotted.is_scripted:
+            script = scripted_job(job.loaded, job.baseline.tree, allotted.route.name)
+        return Access(self.engine, self._name(job, claim), allotted, script=script, labels=_labels(job))
+
+    def _name(self, job: Job, claim: int) -> str:
+        """Prefix of the claim's names in the engine: a second start of it is refused there."""
         scope = sha256(f"{self.project.results}|{job.run}".encode())[:16]
+        return f"copperbench-run-{scope}-c{claim}"
+
+    def _sandbox_spec(self, job: Job, claim: int, access: Access | None) -> SandboxSpec:
+        task = job.loaded.task
+        defaults = {
+            "maxTurns": str(task.config.max_turns),
+            "maxRepairCycles": str(task.config.max_repair_cycles),
+        }
+        values = job.agent.settle(settings(job.run.condition), defaults) | {
+            "request": task.request,
+            "model": job.way.route.name if job.way else job.run.model,
+            "brief": "brief.md",
+        }
+        command = job.agent.command(task.mode, values)
         return SandboxSpec(
-            name=f"copperbench-run-{scope}-c{claim}",
+            name=self._name(job, claim),
             image=job.agent.image,
-            command=command,
+            command=access.relayed(command) if access else command,
             wall_seconds=task.caps.wall_clock_sec,
+            spare_seconds=job.way.config.patience.budget_seconds if job.way else 0,
             workspace=job.baseline.archive,
             inputs=job.inputs,
-            environment=job.agent.environment,
-            labels={"role": "run", "run": str(job.run)},
+            environment=job.agent.surroundings(values),
+            mounts=(access.mount,) if access else (),
+            labels=_labels(job),
             transcripts=job.agent.transcripts,
             runtime=self.runtime,
         )
@@ -311,7 +379,9 @@ class Runner:
         if facts.evidence == "kept":
             self.store.put_tree(job.pristine, job.loaded.fixture.sha256)
             self.store.put_tree(job.baseline.tree, job.baseline.facts.tree_sha256)
-            evidence = self.store.put_run(facts, end, known=frozenset(job.baseline.known))
+            evidence = self.store.put_run(
+                facts, end, known=frozenset(job.baseline.known), ledgers=observed.ledgers
+            )
         return Over(facts, end, evidence, observed.timings.model_copy(update={"store": clock.lap()}))
 
     def _judge(self, job: Job, over: Over, began: float) -> tuple[Record, Path]:
@@ -347,7 +417,7 @@ class Runner:
         verdict = self.pool.grade(_bundle(job, facts, {})).verdict
         return _draft(job, facts, verdict, None, record.timings)
 
-    def _facts(self, job: Job, observed: Observed, claim: int, attempt: int, faults: list[str]) -> RunFacts:
+    def _facts(self, job: Job, observed: Observed, claim: int, attempt: int, faults: list[Fault]) -> RunFacts:
         collected = observed.collected
         status: EvidenceStatus = "kept"
         if collected.secret:
@@ -358,14 +428,15 @@ class Runner:
         if status == "kept":
             read = read_history(collected, job.baseline.facts.commit, job.baseline.known)
             history = read.history
-            if read.secret:
-                status, secret = "secret-leak", read.secret
+            secret = read.secret or _scan(observed.ledgers)
+            if secret:
+                status = "secret-leak"
         volume = VolumeSize()
         return RunFacts(
             run=job.run,
             claim=claim,
             attempt=attempt,
-            earlier_faults=faults,
+            earlier_faults=[fault.what for fault in faults],
             baseline_commit=job.baseline.facts.commit,
             baseline_sha256=job.baseline.facts.tree_sha256,
             started_at=observed.started_at,
@@ -384,50 +455,65 @@ class Runner:
             refused=collected.refused if status == "kept" else [],
             refused_count=collected.refused_count,
             history=history,
+            usage=observed.usage,
+            access=observed.access,
             isolation=observed.isolation,
         )
 
-    def _record_lost(self, job: Job, claim: int, faults: list[str], began: float) -> tuple[Record, Path]:
+    def _record_lost(self, job: Job, claim: int, faults: list[Fault], began: float) -> tuple[Record, Path]:
         """No attempt ran cleanly: a failure that says nothing about the model, shown apart."""
+        last = faults[-1]
         facts = RunFacts(
             run=job.run,
             claim=claim,
             attempt=ATTEMPTS,
-            earlier_faults=faults[:-1],
+            earlier_faults=[fault.what for fault in faults[:-1]],
             baseline_commit=job.baseline.facts.commit,
             baseline_sha256=job.baseline.facts.tree_sha256,
             started_at=now(),
             ended_at=now(),
             exit_code=None,
-            infrastructure=faults[-1],
+            infrastructure=last.what if last.source == "infrastructure" else None,
+            provider_fault=last.what if last.source == "provider" else None,
             evidence="none",
             history=History(status="missing", detail="the run never ended cleanly"),
         )
         verdict = Verdict(
             verdict="fail",
-            category=Category.INFRASTRUCTURE,
+            category=Category.PROVIDER_ERROR if facts.provider_fault else Category.INFRASTRUCTURE,
             first_failure=None,
             credit=0,
             exit_path=None,
             assertions=[],
-            diagnostics=faults,
+            diagnostics=[fault.what for fault in faults],
         )
         record = _draft(job, facts, verdict, None, Timings(total=time.monotonic() - began))
         return record, self.records.write(record)
 
-    def _stamp(self, loaded: LoadedTask, agent: Agent, baseline: Baseline, suite_version: str) -> Stamp:
+    def _prompt(self, run: RunId, agent: Agent) -> str | None:
+        """Digest of the prompt text that a run's agent is given, where its manifest names one."""
+        if agent.prompts is None:
+            return None
+        variant = agent.settle(settings(run.condition), {})["prompt"]
+        folder = self.project.root / "images" / "agents" / agent.name / agent.prompts
+        return sha256(read_bytes(folder / f"{variant}.md"))
+
+    def _stamp(self, run: RunId, loaded: LoadedTask, agent: Agent, baseline: Baseline) -> Stamp:
         grader = self.pool.facts()
         return Stamp(
             schema_version=SCHEMA_VERSION,
-            suite_version=suite_version,
+            suite_version=run.suite_version,
             manifest_sha256=loaded.manifest_sha256,
             fixture_sha256=loaded.fixture.sha256,
             agent=agent.name,
             agent_version=agent.version,
+            agent_commit=agent.commit,
             agent_image=self.engine.digest(agent.image),
             kicad_version=grader.kicad_version,
             reference_image=self.engine.digest(REFERENCE_IMAGE),
             scaffolder_version=baseline.facts.scaffolder_version,
+            gateway_image=None if agent.protocol == "none" else self.engine.digest(GATEWAY_IMAGE),
+            prompt_sha256=self._prompt(run, agent),
             grader_version=grader.grader_version,
             grader_image=self.engine.digest(GRADER_IMAGE),
             compass_version=grader.compass_version,
@@ -442,9 +528,6 @@ class Runner:
                 "runtime": self.runtime or "default",
             },
         )
-
-
-_PLACEHOLDER = re.compile(r"\{(request|model|maxTurns|brief|prompt|tools)\}")
 
 
 def _bundle(job: Job, facts: RunFacts, end: Tree) -> Bundle:
@@ -479,7 +562,7 @@ def _draft(
         facts=facts,
         verdict=verdict,
         evidence=evidence,
-        cost=Cost(usd=None, segment=job.provider.segment, note="no model was called"),
+        cost=_cost(job, facts),
         timings=Timings(**{key: round(value, 3) for key, value in timings.model_dump().items()}),
     )
 
@@ -490,6 +573,32 @@ def _withhold(text: str) -> str:
     return "withheld: it holds a credential" if any(matching_patterns(line.encode())) else line
 
 
-def _fill(template: str, values: dict[str, str]) -> str:
-    """Replace placeholders in one pass: braces inside a request stay as they are."""
-    return _PLACEHOLDER.sub(lambda match: values[match[1]], template)
+def _labels(job: Job) -> dict[str, str]:
+    return {"role": "run", "run": str(job.run)}
+
+
+def _scan(ledgers: Mapping[str, bytes]) -> SecretFinding | None:
+    """A credential in what the gateway wrote: a model may repeat what it was shown."""
+    return next((found for name, data in ledgers.items() if (found := scan(name.encode(), data))), None)
+
+
+def _cost(job: Job, facts: RunFacts) -> Cost:
+    """What the run cost, its lost attempts too; null with a reason where a part is not known."""
+    if job.way is None:
+        return Cost(usd=None, segment=job.provider.segment, note="no model was called")
+    version, segment = job.way.route.table_version, job.way.route.segment
+    spent = facts.usage.usd if facts.usage else None
+    lost = facts.access.lost_usd if facts.access else None
+    if spent is not None and lost is not None:
+        return Cost(usd=spent + lost, table_version=version, segment=segment)
+    return Cost(usd=None, table_version=version, segment=segment, note=_unknown(job.way, facts))
+
+
+def _unknown(found: Way, facts: RunFacts) -> str:
+    if found.route.price is None:
+        return f"{found.route.model} is not in the price table"
+    if found.route.price.rates is None:
+        return f"no price per token ({found.route.segment})"
+    if facts.usage is None or not facts.usage.replies:
+        return "no model reply"
+    return "the usage of a reply is unknown"

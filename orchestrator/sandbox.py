@@ -6,7 +6,7 @@ import io
 import tarfile
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -55,6 +55,10 @@ class SandboxSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = AGENT_LIMITS
     volume: VolumeSize = VolumeSize()
+    mounts: tuple[Mount, ...] = ()
+    """Further volumes of the agent, such as its gateway's socket."""
+    spare_seconds: float = 0
+    """Most that may be added to the wall clock while the run goes on."""
     runtime: str | None = None
     """OCI runtime of the agent's container; None is the engine's default."""
     transcripts: str = ""
@@ -100,16 +104,30 @@ class Sandbox:
         self._engine.start(self.agent)
         return time.monotonic()
 
-    def watch(self, began: float, stop: threading.Event) -> Ended:
+    def kill(self) -> None:
+        """End the agent at once."""
+        self._engine.kill(self.agent)
+
+    def watch(self, began: float, stop: threading.Event, spare: Callable[[], float] = lambda: 0.0) -> Ended:
         """Wait for the agent's end; kill it at the wall-clock cap.
+
+        Args:
+            began: monotonic time of its start.
+            stop: set when it is being killed from outside.
+            spare: seconds added to the cap so far.
 
         Raises:
             Interrupted: ``stop`` was set, and so the container killed, from outside.
             EngineError: the engine failed; not the agent's fault.
         """
         killed: Cap | None = None
-        left = self._spec.wall_seconds - (time.monotonic() - began)
-        code = self._engine.wait(self.agent, left)
+
+        def left() -> float:
+            return self._spec.wall_seconds + spare() - (time.monotonic() - began)
+
+        code = self._engine.wait(self.agent, left())
+        while code is None and left() > 0:
+            code = self._engine.wait(self.agent, left())
         if code is None:
             killed = "wall-clock"
             self._engine.kill(self.agent)
@@ -197,7 +215,7 @@ class Sandbox:
         self._engine.start(holder)
 
     def _create_agent(self, mounts: list[Mount]) -> str:
-        seconds = int(self._spec.wall_seconds) + 1 + GRACE
+        seconds = int(self._spec.wall_seconds + self._spec.spare_seconds) + 1 + GRACE
         agent = self._engine.create(
             ContainerSpec(
                 name=f"{self._spec.name}-agent",
@@ -207,7 +225,7 @@ class Sandbox:
                 limits=self._spec.limits,
                 labels=self._spec.labels,
                 environment=self._spec.environment,
-                mounts=mounts,
+                mounts=[*mounts, *self._spec.mounts],
                 working_dir=WORKSPACE,
                 runtime=self._spec.runtime,
             )

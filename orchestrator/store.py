@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -55,22 +55,35 @@ class EvidenceWriter:
                 self._import(tree_ref(digest), tree, {}, frozenset(), lock)
         self._kept.add(digest)
 
-    def put_run(self, facts: RunFacts, tree: Tree, *, known: frozenset[str]) -> EvidenceRef:
+    def put_run(
+        self,
+        facts: RunFacts,
+        tree: Tree,
+        *,
+        known: frozenset[str],
+        ledgers: Mapping[str, bytes] | None = None,
+    ) -> EvidenceRef:
         """Keep one run's facts and end tree.
 
         Args:
             facts: what becomes ``run.json``.
             tree: the end tree.
             known: git blob ids that the store already holds (the baseline's).
+            ledgers: what the gateway wrote, by name.
         """
+        ledgers = ledgers or {}
         run = facts.to_json()
         manifest = Evidence(
-            schema_version=SCHEMA_VERSION, run_sha256=sha256(canonical(run)), entries=describe(tree)
+            schema_version=SCHEMA_VERSION,
+            run_sha256=sha256(canonical(run)),
+            entries=describe(tree),
+            ledgers={name: sha256(data) for name, data in sorted(ledgers.items())},
         )
         ref = evidence_ref(facts.run, facts.claim)
         fixed = {
             "run.json": pretty(run).encode(),
             "manifest.json": pretty(manifest.to_json()).encode(),
+            **ledgers,
         }
         with self._lock(exclusive=False) as lock:
             self._import(ref, tree, fixed, known, lock)

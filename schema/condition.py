@@ -13,7 +13,7 @@ from schema.task import Task
 DEFAULT = "default"
 TURNS, REPAIRS = "maxTurns", "maxRepairCycles"
 AGENT_KEYS = ("prompt", "tools")
-"""What only an agent can carry out: its command must have the placeholder."""
+"""What is the agent's alone; the others are set in the task's configuration too."""
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 
 

@@ -53,11 +53,12 @@ class ClaimLine(_Line):
 
 
 class FaultLine(_Line):
-    """A claim ended in a fault of engine or host."""
+    """A claim ended in a fault of engine or host, or of the model's provider."""
 
     kind: Literal["fault"] = "fault"
     run: str
     claim: int = Field(ge=1)
+    source: Literal["infrastructure", "provider"]
     what: str
 
 

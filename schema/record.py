@@ -28,6 +28,10 @@ class Stamp(Model):
     kicad_version: str
     reference_image: str
     scaffolder_version: str
+    gateway_image: str | None = None
+    """None for an agent that calls no model."""
+    prompt_sha256: str | None = None
+    """Of the agent's prompt text, where its manifest names one."""
     grader_version: str
     grader_image: str
     compass_version: str

@@ -101,6 +101,22 @@ class Usage(Model):
     table_version: str | None = None
 
 
+class ModelAccess(Model):
+    """What the gateway saw besides usage."""
+
+    answered: list[str]
+    """Model ids that replies named, each once."""
+    comparable: bool
+    """False when another model than the pinned one answered, or two versions of it did."""
+    retries: int
+    """Provider faults that were borne."""
+    refused_requests: int
+    excluded_seconds: float
+    """Taken off the agent's wall clock for the provider's faults."""
+    lost_usd: float | None = 0
+    """Spent in attempts that the provider spoiled; None when unknown."""
+
+
 class Isolation(Model):
     """What the engine enforced on the agent's container, read back with ``inspect``."""
 
@@ -162,6 +178,7 @@ class RunFacts(Model):
     infrastructure: str | None = None
     """What failed on the engine or host, seen by the orchestrator; None when nothing did."""
     provider_fault: str | None = None
+    """What the model's provider failed with in every attempt; None when it did not."""
     evidence: EvidenceStatus
     evidence_detail: str = ""
     secret: SecretFinding | None = None
@@ -173,6 +190,9 @@ class RunFacts(Model):
     refused_count: int = 0
     history: History
     usage: Usage | None = None
+    """What the gateway counted in the attempt that is judged."""
+    access: ModelAccess | None = None
+    """How the model was reached; None for an agent that calls none."""
     isolation: Isolation | None = None
 
 
@@ -197,6 +217,8 @@ class Evidence(Model):
     """Of the canonical JSON of ``run.json``."""
     entries: list[EvidenceEntry]
     """Sorted by path bytes."""
+    ledgers: dict[str, Sha256] = {}
+    """What the gateway wrote beside the tree → SHA-256: ``gateway.jsonl``, and ``bodies.jsonl`` if kept."""
 
 
 class EvidenceRef(Model):
