@@ -33,7 +33,7 @@ HARD_SCORE = -2.0
 EPOCHS, RATE, PENALTY = 25, 0.1, 5e-3
 #: Weights smaller than this are dropped from the file.
 SMALLEST = 0.04
-#: The threshold lies at least so far above every harmless row outside the sealed split.
+#: The threshold lies at least so far above every harmless row.
 MARGIN = 0.05
 #: Share of unseen documentation lines that may pass the threshold.
 ALARMS = 0.0002
@@ -131,7 +131,7 @@ def main() -> int:
     weights = {name: weight for name, weight in fit(examples).items() if abs(weight) >= SMALLEST}
     documentation += hard
     unseen = sorted(map(worst, map(coded, sampled(files[cut:], LINES_PER_FILE))))
-    harmless = max(worst(row) for case, row in rows if not case.inject and case.split != "sealed")
+    harmless = max(worst(row) for case, row in rows if not case.inject)
     threshold = max(unseen[int(len(unseen) * (1 - ALARMS))], harmless + MARGIN)
     weights["(threshold)"] = threshold
     print("# feature <TAB> weight; fitted by bench/redteam_fit.py, do not edit".replace(" <TAB> ", " TAB "))

@@ -14,6 +14,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 FOLDER = Path(str(files("compass"))) / "corpora"
+#: Rows that are scored as counts only: never listed, gated, tuned or fitted on, so that they stay an estimate.
+UNSEEN = FOLDER / "unseen"
 
 _UNFOLD = str.maketrans({"␤": "\n", "␉": "\t"})
 
