@@ -14,11 +14,16 @@ _PERCENT_ONE = re.compile(r"%[0-9a-fA-F]{2}")
 _PERCENT = re.compile(r"(?:%[0-9a-fA-F]{2})+")
 _BACKSLASH = re.compile(
     r"\\(?:u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([0-3]?[0-7]{2})"
-    r"|([nrt]))|\bU\+([0-9a-fA-F]{4,6})[ ,;]?"
+    r"|([nrt]))"
 )
+_CODE_POINT = re.compile(r"U\+([0-9a-fA-F]{4,6})[ ,;]?")
 _QUOTED = re.compile(r"=[0-9A-F]{2}|=\r?\n")
-_SPLIT = re.compile(r"(?:</?[a-zA-Z][^<>\n]{0,80}>|<!--[^\n]{0,80}?-->)+(?=\w)")
-_MARKUP = re.compile(r"(?:\*{1,3}|~~|`{1,2}|\\[-_*]|\[\]\(\)|\{\})(?=\w)")
+_TAG = r"<(?:/?[a-zA-Z][^<>\n]{0,80}>|!--[^\n]{0,80}?-->)"
+# Both begin with one character or one set: ``re`` then skips to the next place that can match.
+_SPLIT = re.compile(rf"{_TAG}(?:{_TAG})*(?=\w)")
+_MARKUP = re.compile(
+    r"[*~`\\\[{](?:(?<=\*)\*{0,2}|(?<=~)~|(?<=`)`?|(?<=\\)[-_*]|(?<=\[)\]\(\)|(?<=\{)\})(?=\w)"
+)
 _QUERY = re.compile(r"(?<=\w)[?&=+](?=\w)")
 
 
@@ -31,16 +36,23 @@ def _percent(text: str) -> str:
     return _QUERY.sub(" ", plain)
 
 
-def _character(match: re.Match[str]) -> str:
-    digits = match[1] or match[2] or match[3] or match[4] or match[7]
-    if match[6]:
-        return " "
-    code = int(digits, 16) if digits else int(match[5], 8)
+def _character(code: int) -> str:
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
+def _escaped(match: re.Match[str]) -> str:
+    if match[6]:
+        return " "
+    digits = match[1] or match[2] or match[3] or match[4]
+    return _character(int(digits, 16) if digits else int(match[5], 8))
+
+
 def _backslash(text: str) -> str:
-    return _BACKSLASH.sub(_character, text)
+    return _BACKSLASH.sub(_escaped, text)
+
+
+def _code_points(text: str) -> str:
+    return _CODE_POINT.sub(lambda match: _character(int(match[1], 16)), text)
 
 
 def _quoted(text: str) -> str:
@@ -71,7 +83,8 @@ class _Kind(NamedTuple):
 _KINDS = (
     _Kind("html-entities", "&", _ENTITY, 1, _entities),
     _Kind("percent", "%", _PERCENT_ONE, 3, _percent),
-    _Kind("backslash-escapes", "\\+", _BACKSLASH, 3, _backslash),
+    _Kind("backslash-escapes", "\\", _BACKSLASH, 3, _backslash),
+    _Kind("code-points", "+", _CODE_POINT, 3, _code_points),
     _Kind("quoted-printable", "=", _QUOTED, 3, _quoted),
     _Kind("split-by-tags", "<", _SPLIT, 1, _untagged),
     _Kind("split-by-markup", "*~`\\[{", _MARKUP, 2, _unmarked),

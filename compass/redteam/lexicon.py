@@ -31,9 +31,12 @@ _REST = (
     r"|[.](?=\s|$)|[!?;…。；]|\n[^\S\n]*\n+|\n[^\S\n]*(?:[-+]|\d{1,3}[.)])[^\S\n]|(?<=\s)[|](?=\s)"
     r"|[,،、，]|[:：]|[\"“”«»「」『』`]|(?<!\w)'|'(?!\w)"
 )
-_ADDRESS = r"(?:https?|ftp|wss?)://[^\s?)>\]\"'`]*"
-_TAIL = r"(?:['@$|!._-][^\W_]+)*"
-_WORD = rf"{_ADDRESS}|[@$|]?[^\W_]+{_TAIL}"
+
+
+def _word(letters: str, foreign: str = "") -> str:
+    """``letters`` and the rest of an address, or more letters after a joint; ``foreign`` ones do not join."""
+    return rf"[@$|]?{letters}(?:://[^\s?)>\]\"'`]*+|(?:['@$|!._-][^\W_{foreign}]++)*+)"
+
 
 #: Files whose stem says what they are (``CLAUDE.md``, ``mcp.json``).
 _HOST = re.compile(
@@ -235,14 +238,20 @@ def _branches(words: list[str]) -> str:
 @cache
 def _tokenizers() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     known = _branches(lexicon().unspaced)
-    unspaced = rf"(?=[{_UNSPACED}])(?:{known})|(?:(?!{known})[{_UNSPACED}])+"
-    word = rf"{_ADDRESS}|[@$|]?(?:[^\W_{_UNSPACED}{SCRIPTS}]+|[{SCRIPTS}]+)+(?:['@$|!._-][^\W_{_UNSPACED}]+)*"
+    # The look-ahead comes first: most characters are not tried against hundreds of words.
+    unspaced = rf"(?=[{_UNSPACED}])(?:{known}|(?:(?!{known})[{_UNSPACED}])++)"
+    letters = rf"(?:[^\W_{_UNSPACED}{SCRIPTS}]++|[{SCRIPTS}]++)++"
     needed = re.compile(f"[{_UNSPACED}{SCRIPTS}]")
-    return needed, re.compile(_WORD + _REST), re.compile(unspaced + "|" + word + _REST)
+    plain = _word(r"[^\W_]++")
+    return (
+        needed,
+        re.compile(f"({plain}{_REST})"),
+        re.compile(f"({unspaced}|{_word(letters, _UNSPACED)}{_REST})"),
+    )
 
 
 def tokenizer(text: str) -> re.Pattern[str]:
-    """The pattern whose matches are the tokens of the folded ``text``."""
+    """The pattern whose matches are the tokens of the folded ``text``; its one group is the whole match."""
     needed, spaced, unspaced = _tokenizers()
     return unspaced if not text.isascii() and needed.search(text) else spaced
 
