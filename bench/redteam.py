@@ -85,7 +85,9 @@ def main() -> int:
         plain = seconds(lambda text=text: WORD.findall(text))
         spent = seconds(lambda text=text: injection_findings(text))
         print(f"{name:20} {spent:6.2f} {spent / len(text) * 1e6:7.2f} {spent / plain:12.1f}")
-    half, whole = (seconds(lambda n=n: injection_findings(texts()["attack rows"][:n])) for n in (SIZE // 2, SIZE))
+    half, whole = (
+        seconds(lambda n=n: injection_findings(texts()["attack rows"][:n])) for n in (SIZE // 2, SIZE)
+    )
     print(f"twice the attacks takes {whole / half:.2f} times as long")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(f"peak memory {peak} MB")

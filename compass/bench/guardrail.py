@@ -34,7 +34,7 @@ def own(command: str, branch: str | None) -> tuple[bool, str]:
 
 
 def evaluate(path: Path = CORPUS, judge: Judge = own) -> Report:
-    """Score ``judge`` on the corpus at ``path``; the floors are over all its rows, not over the unseen ones."""
+    """Score ``judge`` on the corpus at ``path``; the floors are not over the unseen rows."""
     results = judged(path, judge)
     unseen = Score.of(judged(UNSEEN / CORPUS.name, judge))
     return Report("guardrail", tuple(results), gates(results), unseen=unseen)

@@ -85,7 +85,8 @@ def router(report: RouterReport) -> Iterator[str]:
             f"over-served {_share(part['over_served'])}  calibration error {part['calibration_error']:.3f}"
         )
     fresh = quality(report.unseen)
-    yield f"  unseen, reported only: accuracy {_share(fresh['accuracy'])}  under-served {_share(fresh['under_served'])}"
+    shares = (f"accuracy {_share(fresh['accuracy'])}", f"under-served {_share(fresh['under_served'])}")
+    yield f"  unseen, reported only: {'  '.join(shares)}"
     for one in report.failures[:SHOWN]:
         decision = one.decision
         yield f"  {one.needed} → {decision.tier} ({decision.confidence:.2f}): {one.case} {one.task[:100]!r}"

@@ -23,12 +23,13 @@ from typing import Any
 
 from compass.bench import guardrail
 from compass.scoring import CaseResult, Report, Score
+from schema.errors import EnvironmentFault
 
 #: Seconds a tool may take for its first answer (models load) and for each later one.
 FIRST, NEXT = 300.0, 30.0
 
 
-class ToolError(RuntimeError):
+class ToolError(EnvironmentFault):
     """The tool cannot be started, or its answers cannot be read; the message says which and how."""
 
 

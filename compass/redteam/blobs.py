@@ -14,6 +14,8 @@ _BASE64 = linear.compile(r"[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,8}[A-Za-z0-9+/_-]
 #: base85 is tried on runs of so many characters, and decoded in parts of so many.
 _B85_SHORTEST, _B85_LONGEST = 20, 4096
 _SOLID = re.compile(rf"[!-~]{{{_B85_SHORTEST},}}")
+#: Lines of uuencode know neither small letters nor anything past a backquote, and are at most 61 long.
+_UU_LINES = linear.compile(r"(?m)^[!-M][ -`]{8,62}$(?:\r?\n[!-M][ -`]{4,62}$)*")
 _HEX_PAIRS = re.compile(
     r"(?:(?:0x|\\x|%|#)?[0-9a-fA-F]{2}(?:[ ,:;\-]{1,2}|(?=0x|\\x))){7,}(?:0x)?[0-9a-fA-F]{2}\b"
 )
@@ -53,10 +55,24 @@ def pieces(reading: Reading) -> Iterator[Piece]:
     codes = [(match.start(), match.end()) for match in _CODES.finditer(text)]
     for start, end in lines_around(text, codes):
         yield from _numbers(text, start, end)
+    for match in _UU_LINES.finditer(text):
+        plain = readable(b"".join(map(_uu, text[match.start() : match.end()].splitlines())))
+        if plain:
+            yield Piece(match.start(), match.end(), plain, ("uuencode",))
     for start, end in _solid(text):
         run = text[start:end]
         if len(_PUNCTUATION.intersection(run)) > 3 and "://" not in run:
             yield from _first(start, end, run, _RADIX85)
+
+
+def _uu(line: str) -> bytes:
+    """One line: the first character counts octets, each other one carries six bits."""
+    number = 0
+    for char in line[1:]:
+        number = number << 6 | (ord(char) - 32 & 63)
+    bits = 6 * (len(line) - 1)
+    octets = (number >> bits % 8).to_bytes(bits // 8, "big") if bits >= 8 else b""
+    return octets[: ord(line[0]) - 32 & 63]
 
 
 def _solid(text: str) -> Iterator[tuple[int, int]]:
@@ -103,7 +119,10 @@ def readable(octets: bytes) -> str | None:
     """``octets`` as text when they are mostly letters, spaces and line ends; None otherwise."""
     if len(octets) < 6:
         return None
-    encoding = "utf-16-le" if octets[1::2].count(0) * 3 > len(octets) else "utf-8"
+    encoding = "utf-8"
+    for start, wide in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if octets[start::2].count(0) * 3 > len(octets):
+            encoding = wide
     try:
         text = octets.decode(encoding)
     except UnicodeDecodeError:

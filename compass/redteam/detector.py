@@ -141,8 +141,15 @@ def _negated(line: str, first: int) -> bool:
 
 
 def _scoped(line: str, last: int) -> bool:
-    after = _right(line, last, 4)
-    return bool(after) and (after[0] in codes("COND") or not codes("DOC").isdisjoint(after[:2]))
+    after = _right(line, last, 8)
+    if not after:
+        return False
+    placed = after[0] in codes("PLACED") and after[1:2] in codes("COND")
+    return (
+        after[0] in codes("COND")
+        or not codes("DOC").isdisjoint(after[:2])
+        or (placed and codes("YOUR|SYSTEMX|PROMPT|AI").isdisjoint(after))
+    )
 
 
 def _defence(line: str, first: int, last: int) -> bool:

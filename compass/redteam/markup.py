@@ -57,7 +57,11 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
         "role-tags",
         "speaks in the system's name",
         r"(?i)</?(?:system|assistant)(?:[-_ ]?(?:prompt|message|instructions?|override))>\s*\S"
-        r"|<system>\s*(?:you|ignore|new|the assistant|assistant)\b",
+        r"|<system>\s*(?:you|ignore|new|the assistant|assistant)\b"
+        r"|<system>[^<\n]{0,160}\b(?:grants?|obey|comply|ignore|disregard|full (?:control|access)|trusted)\b"
+        r"|\[(?:new |begin |start of )?system (?:message|prompt|override|instructions?)\]\s*\S"
+        r"|\"role\"\s*:\s*\"(?:system|developer)\"\s*,\s*\"content\"\s*:\s*\"[^\"\n]{0,200}"
+        r"\b(?:you (?:will|must|shall) (?:do|obey|follow|comply)|ignore|disregard|obey)\b",
     ),
     (
         "data-image",
