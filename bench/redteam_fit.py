@@ -20,7 +20,7 @@ from compass.redteam.cues import features, windows
 from compass.redteam.fold import fold, raw
 
 #: Splits that may be learned from.
-LEARNED = frozenset({"base", "second", "third", "fourth", "fifth"})
+LEARNED = frozenset({"base", "second", "third", "fourth", "fifth", "sixth"})
 #: Weight of one documentation line beside one corpus row.
 LINE_WEIGHT = 0.05
 LINES_PER_FILE = 40

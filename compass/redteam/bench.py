@@ -1,5 +1,7 @@
 """``compass bench --redteam``: the detector on its own corpus, against the floors."""
 
+from collections.abc import Sequence
+
 from compass.redteam.cases import UNSEEN, Case, cases, file_cases
 from compass.redteam.detector import injection_findings
 from compass.scoring import CaseResult, Gate, Report, Score, table
@@ -14,11 +16,10 @@ def evaluate() -> Report:
     rows = list(cases())
     results = tuple(map(_result, rows))
     spoken = {case.case: case.language for case in rows}
-    score = Score.of(results)
     return Report(
         "redteam",
         results,
-        (Gate("precision", PRECISION_FLOOR, score.precision), Gate("recall", RECALL_FLOOR, score.recall)),
+        gates(results),
         {
             "languages": {
                 k: v.to_json() for k, v in table(results, lambda result: spoken[result.case]).items()
@@ -26,6 +27,12 @@ def evaluate() -> Report:
         },
         Score.of(map(_result, file_cases(UNSEEN))),
     )
+
+
+def gates(results: Sequence[CaseResult]) -> tuple[Gate, ...]:
+    """The seed's floors on ``results``."""
+    score = Score.of(results)
+    return Gate("precision", PRECISION_FLOOR, score.precision), Gate("recall", RECALL_FLOOR, score.recall)
 
 
 def _result(case: Case) -> CaseResult:

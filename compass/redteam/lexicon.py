@@ -45,6 +45,9 @@ _HOST = re.compile(
 )
 _FILE = re.compile(r"([^\W_]+)\.(?:md|mdc|json|txt|ya?ml|toml|env|sh|py)")
 
+#: How programs name a secret (``GITHUB_TOKEN``); such words share one class.
+_SECRET_NAME = re.compile(r"[a-z][a-z0-9_]*_(?:token|key|secret|passw(?:or)?d|pwd|credentials?)")
+
 _LEET = (
     {**dict(zip("0134578@$|9!26", "oleastbasigizg", strict=True)), "1": "i"},
     {"1": "l", "!": "l", "|": "l"},
@@ -134,6 +137,8 @@ class Lexicon(dict[str, str]):
         file = _FILE.fullmatch(word)
         if file:
             return self[file[1]]
+        if "_" in word and _SECRET_NAME.fullmatch(word):
+            return self.exact["the_secret_key"]
         if "." in word and len(word) < 256 and _HOST.fullmatch(word):
             return self.exact["domain.example"]
         return self._stem(word) or self._spelled(word) or (NUMBER if word.isdigit() else OTHER)

@@ -50,6 +50,7 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
         "forges turns of a conversation",
         r"(?i)(?:^|[\n.>]|#{1,4})[ \t]*(?:human|user)[ \t]*:[^\n]{1,160}?[.!?>\s](?:#{1,4} ?)?"
         r"(?:assistant|ai)[ \t]*:[ \t]*\S"
+        r"|<assistant>[^<\n]{1,200}</assistant>\s*<(?:user|human)>"
         r"|#{2,4} ?(?:assistant|system)[ \t]*:[^\n]{1,160}#{2,4} ?(?:user|human)[ \t]*:",
     ),
     (
