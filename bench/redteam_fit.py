@@ -2,8 +2,8 @@
 
     python bench/redteam_fit.py PATH... > compass/data/redteam-cues.tsv
 
-PATHs are documentation (README files, manuals, package metadata) or folders of it, taken for harmless; none of
-it is kept. The labelled rows are the learned splits of the red-team corpus; the others are only scored, on
+PATHs are documentation (README files, manuals, package metadata) or folders of it, taken for harmless; none
+of it is kept. The labelled rows are the learned splits of the red-team corpus; the others are only scored, on
 standard error. Logistic regression by Adagrad with a small L2 penalty, then once more with the lines and
 paragraphs of documentation that the first fit found suspicious; deterministic.
 """
@@ -37,8 +37,8 @@ EPOCHS, RATE, PENALTY = 16, 0.1, 5e-3
 SMALLEST = 0.04
 #: The threshold lies at least so far above every harmless row.
 MARGIN = 0.05
-#: Share of unseen documentation lines and paragraphs that may pass the threshold.
-ALARMS = 0.0008
+#: Share of unseen lines of documentation that may pass the threshold.
+ALARMS = 0.001
 
 Example = tuple[Counter[str], bool, float]
 
@@ -146,7 +146,8 @@ def main() -> int:
     ]
     # The threshold comes from files that its model has not seen; the model that is kept has seen all of them.
     part = Fitted(examples, files[:cut])
-    unseen = sorted(map(part.worst, map(coded, sampled(files[cut:], LINES_PER_FILE))))
+    lines = (line for line in sampled(files[cut:], LINES_PER_FILE) if "\n" not in line)
+    unseen = sorted(map(part.worst, map(coded, lines)))
     model = Fitted(examples, files)
     harmless = max(model.worst(row) for case, row in rows if not case.inject)
     document = unseen[int(len(unseen) * (1 - ALARMS))]
@@ -156,8 +157,9 @@ def main() -> int:
         print(f"{name}\t{weight:.3f}")
     tally = Counter((case.split, case.inject, model.worst(row) > threshold) for case, row in rows)
     print(
-        f"{model.examples} examples, {model.hard} hard; {len(unseen)} unseen parts of documentation; "
-        f"of those the limit {document:.2f}, highest harmless row {harmless:.2f}; {len(model.weights)} weights, threshold {threshold:.2f}",
+        f"{model.examples} examples, {model.hard} hard; {len(unseen)} unseen lines of documentation, "
+        f"their limit {document:.2f}; highest harmless row {harmless:.2f}; "
+        f"{len(model.weights)} weights, threshold {threshold:.2f}",
         file=sys.stderr,
     )
     for key, n in sorted(tally.items()):

@@ -104,7 +104,7 @@ def hits(text: str, left: MutableMapping[str, int]) -> Iterator[Hit]:
     """
     if _NEEDED.isdisjoint(text):
         return
-    octets = text.encode("utf-8", "replace")
+    octets = text.encode()
     for name, family, why, pattern in _COMPILED:
         for number, match in enumerate(pattern.finditer(octets) if left[name] else ()):
             first, last = match.start(), match.end()
