@@ -15,8 +15,8 @@ from compass.redteam.reading import Reading
 #: Vowel signs of Indic scripts are no word characters to ``re``; their letters are not searched for gaps.
 _LETTER = rf"[^\W_{SCRIPTS}]"
 _LETTERS = re.compile(rf"(?<![^\W_]){_LETTER}(?:[^\w{SCRIPTS}]{{1,4}}{_LETTER}(?![\w{SCRIPTS}])){{5,}}")
-#: Cheap: where this does not match there are no spaced-out letters.
-_MAYBE_SPACED = linear.compile(r"(?:^|[^\pL\pN\pM])[\pL\pN](?:[^\pL\pN\pM]{1,4}[\pL\pN]){5,}")
+#: A row of letters that stand alone, in the marks of ``_mark``.
+_ROW = re.compile(r"(?:1\.{0,4}+)*+n(?:\.{0,4}[1n])*+|1(?:\.{0,4}1){5,}+")
 _SEPARATOR = re.compile(r"[^\w]|_")
 #: Words told apart by capitals only; fewer than five are a name in a program.
 _CAMEL = re.compile(r"(?<![A-Za-z0-9])[a-z]*+(?:[A-Z]++[a-z]*+){5,}+(?![0-9])")
@@ -78,7 +78,7 @@ def segment(run: str) -> list[str]:
 def pieces(reading: Reading) -> Iterator[Piece]:
     """Lines with spaced-out, chopped or glued words put right."""
     folded = reading.folded
-    repairs = [*_spaced(folded.text), *_rejoined(reading)]
+    repairs = [*_spaced(reading), *_rejoined(reading)]
     yield from _humps(reading.text)
     if not repairs:
         return
@@ -110,9 +110,28 @@ def _repaired(text: str, start: int, end: int, repairs: list[_Repair]) -> tuple[
     return "".join([*parts, text[cursor:end]]), tuple(dict.fromkeys(repair.layer for repair in repairs))
 
 
-def _spaced(text: str) -> Iterator[_Repair]:
-    maybe = ((match.start(), match.end()) for match in _MAYBE_SPACED.finditer(text))
-    for match in chain.from_iterable(_LETTERS.finditer(text, *span) for span in lines_around(text, maybe)):
+def _alone(reading: Reading) -> Iterator[tuple[int, int]]:
+    """Where letters stand alone in a row; tokens say so far cheaper than characters do."""
+    marks = {token: _mark(token) for token in reading.distinct}
+    for match in _ROW.finditer("".join(map(marks.__getitem__, reading.tokens))):
+        yield reading.span(*match.span())
+
+
+def _mark(token: str) -> str:
+    """``1``: a letter, ``n``: letters with something between them, ``.``: punctuation, ``0``: a word."""
+    if token.isalnum():
+        return "1" if len(token) == 1 else "0"
+    parts = [part for part in _SEPARATOR.split(token) if part]
+    if any(len(part) > 1 for part in parts):
+        return "0"
+    return "n" if len(parts) > 1 else "1" if parts else "."
+
+
+def _spaced(reading: Reading) -> Iterator[_Repair]:
+    text = reading.folded.text
+    for match in chain.from_iterable(
+        _LETTERS.finditer(text, *span) for span in lines_around(text, _alone(reading))
+    ):
         gaps = _GAP.findall(match[0])
         usual = Counter(gaps).most_common(1)[0][0]
         letters = _GAP.split(match[0])
