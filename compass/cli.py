@@ -4,7 +4,8 @@ usage."""
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 
 from compass import __version__
 from compass.taskbench.cli import app as taskbench
+from schema.errors import CopperbenchError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 app.add_typer(taskbench, name="taskbench")
@@ -42,6 +44,16 @@ def _print(document: Any, lines: Iterable[str], as_json: bool) -> None:
             typer.echo(line)
 
 
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """An expected failure as one line on standard error, with its exit code."""
+    try:
+        yield
+    except CopperbenchError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(error.exit_code) from error
+
+
 def _usage(message: str) -> typer.Exit:
     typer.echo(message, err=True)
     return typer.Exit(2)
@@ -70,18 +82,17 @@ def bench(  # noqa: PLR0917 - typer makes each parameter an option
             raise _usage("--tool goes with --guardrail (the default) or --redteam")
         ok, document, lines = _bench_tool(tool, "redteam" if redteam else "guardrail", name)
     else:
-        from compass.cost import PriceError
-
         wanted = {"guardrail": guardrail, "redteam": redteam, "router": router, "cost": cost}
         parts = [part for part, asked in wanted.items() if asked] or list(wanted)
-        try:
+        with _one_line():
             ok, document, lines = run.everything(
                 parts, os.environ, tok_in=tok_in, tok_out=tok_out, prices=prices, pricing=pricing
             )
-        except PriceError as error:
-            raise _usage(str(error)) from error
     if save is not None:
-        save.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        try:
+            save.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise _usage(f"{save}: {error.strerror}") from error
     _print(document, lines, as_json)
     raise typer.Exit(0 if ok else 1)
 
@@ -90,11 +101,8 @@ def _bench_tool(command: str, corpus: str, name: str | None) -> tuple[bool, dict
     from compass.bench import text
     from compass.bench import tool as scorer
 
-    try:
+    with _one_line():
         report = scorer.evaluate(command, corpus, name)
-    except scorer.ToolError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(3) from error
     return report.ok, report.to_json(), text.tool(report)
 
 
@@ -117,12 +125,8 @@ def redteam(
 
     if sum([evaluate, attack, external is not None, scan is not None]) > 1:
         raise _usage("one of --eval, --attack, --external and --scan at a time")
-    from compass.corpus import CorpusError
-
-    try:
+    with _one_line():
         ok, document, lines = run.redteam(attack=attack, external=external, scan=scan)
-    except CorpusError as error:
-        raise _usage(str(error)) from error
     _print(document, lines, as_json)
     raise typer.Exit(0 if ok else 1)
 

@@ -13,12 +13,16 @@ from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
 
+from schema.errors import InvalidFile
+
 FOLDER = Path(str(files("compass"))) / "corpora"
+#: Rows that are scored as counts only: never listed, gated, tuned or fitted on. They are the estimate.
+UNSEEN = FOLDER / "unseen"
 
 _UNFOLD = str.maketrans({"␤": "\n", "␉": "\t"})
 
 
-class CorpusError(ValueError):
+class CorpusError(InvalidFile):
     """A corpus or its index breaks the format; the message names the file and line."""
 
 

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from compass.router import TIERS, Tier
+from schema.errors import UsageError
 
 _DATA = Path(__file__).parent / "data" / "prices.json"
 #: The benchmark's own price table, where the package lies in its repository.
 _REPOSITORY = Path(__file__).parent.parent / "pricing.json"
 
 
-class PriceError(ValueError):
+class PriceError(UsageError):
     """A price table or an override cannot be used; the message says which number and where."""
 
 
@@ -80,22 +81,37 @@ def load(name: str | None = None, file: Path | None = None) -> Table:
     """The table called ``name``, or read from ``file`` (a ``pricing.json``), or the default.
 
     The default is the repository's ``pricing.json`` where it prices all three tiers, else the shipped table.
-    Raises PriceError for an unknown name, or a file that does not price every tier.
+    Raises PriceError for an unknown name, for a file that cannot be read, and for one given by name that does
+    not price every tier.
     """
-    shipped = json.loads(_DATA.read_text(encoding="utf-8"))
+    shipped = _read(_DATA)
     if file is not None:
-        return _table(json.loads(file.read_text(encoding="utf-8")), shipped["tiers"], str(file))
+        return _table(_read(file), shipped["tiers"], str(file))
     if name is None and _REPOSITORY.exists():
-        try:
-            return _table(
-                json.loads(_REPOSITORY.read_text(encoding="utf-8")), shipped["tiers"], _REPOSITORY.name
-            )
-        except PriceError:
-            name = None
+        own = _read(_REPOSITORY)
+        if not _unpriced(own, shipped["tiers"]):
+            return _table(own, shipped["tiers"], _REPOSITORY.name)
     chosen = name or shipped["default"]
     if chosen not in shipped["tables"]:
         raise PriceError(f"no price table {chosen!r}; there are {', '.join(sorted(shipped['tables']))}")
     return _table(shipped["tables"][chosen], shipped["tiers"], _DATA.name)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The object in ``path``; fields that this module does not know are left alone."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PriceError(f"cannot be read: {error}", about=str(path), fix="give a pricing.json") from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("models", {}), dict):
+        raise PriceError("is no object with models", about=str(path), fix="give a pricing.json")
+    if raw.get("currency", "USD") != "USD":
+        raise PriceError(f"prices are in {raw['currency']}", about=str(path), fix="give them in USD")
+    return raw
+
+
+def _unpriced(raw: Mapping[str, Any], ids: Mapping[Tier, str]) -> list[Tier]:
+    return [tier for tier in TIERS if _entry(raw.get("models", {}), tier, ids[tier]) is None]
 
 
 def _table(raw: Mapping[str, Any], ids: Mapping[Tier, str], where: str) -> Table:
@@ -104,7 +120,10 @@ def _table(raw: Mapping[str, Any], ids: Mapping[Tier, str], where: str) -> Table
         entry = _entry(raw.get("models", {}), tier, ids[tier])
         if entry is None:
             raise PriceError(f"{where} has no price for {tier} ({ids[tier]})")
-        prices[tier] = Price(float(entry["input"]), float(entry["output"]))
+        prices[tier] = Price(
+            _number(f"{where}: {tier} input", str(entry["input"])),
+            _number(f"{where}: {tier} output", str(entry["output"])),
+        )
     return Table(
         str(raw.get("tableVersion", where)),
         str(raw.get("effectiveDate", "")),
@@ -114,11 +133,14 @@ def _table(raw: Mapping[str, Any], ids: Mapping[Tier, str], where: str) -> Table
 
 
 def _entry(models: Mapping[str, Any], tier: Tier, model: str) -> Mapping[str, Any] | None:
-    """The tier's own model if it is priced, else the last priced model whose id names the tier."""
+    """The tier's own model if it is priced, else the last priced model whose id names the tier.
+
+    ``models`` is keyed like ``schema.agent.Pricing``: ``provider:model``, perhaps with ``@host`` behind.
+    """
     priced = {
         key: value
         for key, value in models.items()
-        if value.get("input") is not None and value.get("output") is not None
+        if isinstance(value, dict) and value.get("input") is not None and value.get("output") is not None
     }
     exact = [key for key in priced if key == model or key.endswith((":" + model, "/" + model))]
     named = sorted(key for key in priced if tier in key)

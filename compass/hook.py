@@ -48,15 +48,15 @@ def answer(text: str, branch: str | None = None) -> Answer:
     """Judge one hook call; never raises."""
     try:
         call = json.loads(text)
-        given = call["tool_input"]
         event = str(call.get("hook_event_name", "PreToolUse"))
         tool = str(call.get("tool_name", ""))
-    except (ValueError, KeyError, TypeError):
+        if event == "PostToolUse":
+            return _after(call["tool_response"], event)
+        given = call["tool_input"]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return Answer(False, "the hook's input is not a tool call as JSON", "PreToolUse")
     if not isinstance(given, Mapping):
         return Answer(False, "tool_input is not an object", event)
-    if event == "PostToolUse":
-        return _after(call.get("tool_response"), event)
     branch = branch or head_branch(Path(str(call.get("cwd", "."))))
     reason = _before(given, tool, branch)
     return Answer(reason is None, reason or "", event)

@@ -175,12 +175,16 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A detector's result on one corpus: cases, floors, and further figures of its own."""
+    """A detector's result on one corpus: cases, floors, and further figures of its own.
+
+    ``unseen`` is the score on rows that nobody tunes to; it gates nothing, and its cases are not kept.
+    """
 
     name: str
     cases: tuple[CaseResult, ...]
     gates: tuple[Gate, ...]
     extra: Mapping[str, Any] | None = None
+    unseen: Score | None = None
 
     @property
     def ok(self) -> bool:
@@ -202,5 +206,6 @@ class Report:
             "splits": {k: v.to_json() for k, v in table(self.cases, lambda c: c.split).items()},
             "gates": [gate.to_json() for gate in self.gates],
             "failures": [case.to_json() for case in self.failures],
+            **({"unseen": {"gated": False, **self.unseen.to_json()}} if self.unseen else {}),
             **(self.extra or {}),
         }

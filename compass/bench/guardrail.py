@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from compass.corpus import FOLDER, CorpusError, Row, rows
+from compass.corpus import FOLDER, UNSEEN, CorpusError, Row, rows
 from compass.guardrail import findings
 from compass.scoring import CaseResult, Gate, Report, Score
 
@@ -34,12 +34,19 @@ def own(command: str, branch: str | None) -> tuple[bool, str]:
 
 
 def evaluate(path: Path = CORPUS, judge: Judge = own) -> Report:
-    """Score ``judge`` on the corpus at ``path``; the floors are over all its rows."""
+    """Score ``judge`` on the corpus at ``path``; the floors are not over the unseen rows."""
+    results = judged(path, judge)
+    unseen = Score.of(judged(UNSEEN / CORPUS.name, judge))
+    return Report("guardrail", tuple(results), gates(results), unseen=unseen)
+
+
+def judged(path: Path, judge: Judge) -> list[CaseResult]:
+    """Every row of ``path`` put to ``judge``. Raises CorpusError."""
     results = []
     for row, block, command, branch in cases(path):
         got, detail = judge(command, branch)
         results.append(CaseResult(row.case, row.family, row.split, block, got, command, detail))
-    return Report("guardrail", tuple(results), gates(results))
+    return results
 
 
 def gates(results: Sequence[CaseResult]) -> tuple[Gate, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compass.corpus import FOLDER, CorpusError, rows
+from compass.corpus import FOLDER, UNSEEN, CorpusError, rows
 from compass.cost import Profile, Savings, Table, savings
 from compass.router import TIERS, Decision, Tier, explain
 from compass.router.model import probabilities
@@ -44,6 +44,7 @@ class RouterReport:
 
     routed: tuple[Routed, ...]
     gates: tuple[Gate, ...]
+    unseen: tuple[Routed, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -66,6 +67,7 @@ class RouterReport:
             "ok": self.ok,
             "cases": len(self.routed),
             "splits": {name: quality(self.split(name)) for name in SPLITS},
+            "unseen": {"gated": False, **quality(self.unseen)},
             "confusion": confusion(self.routed),
             "gates": [gate.to_json() for gate in self.gates],
             "failures": [
@@ -84,18 +86,22 @@ class RouterReport:
 
 def evaluate(path: Path = CORPUS) -> RouterReport:
     """Route every task of the corpus at ``path``. Raises CorpusError for an unknown split or tier."""
-    routed = []
-    for row in rows(path, range(3, 4)):
-        split, needed, task = row.columns
-        if split not in SPLITS or needed not in TIERS:
-            raise CorpusError(f"{row.case}: split {split!r} and tier {needed!r}")
-        routed.append(Routed(row.case, split, task, needed, explain(task)))
-    made = tuple(routed)
+    made = _decided(path, SPLITS)
     gates = tuple(
         Gate(f"accuracy ({name})", ACCURACY, _accuracy([one for one in made if one.split == name]))
         for name in GATED
     )
-    return RouterReport(made, gates)
+    return RouterReport(made, gates, _decided(UNSEEN / CORPUS.name, ("unseen",)))
+
+
+def _decided(path: Path, splits: Sequence[str]) -> tuple[Routed, ...]:
+    routed = []
+    for row in rows(path, range(3, 4)):
+        split, needed, task = row.columns
+        if split not in splits or needed not in TIERS:
+            raise CorpusError(f"{row.case}: split {split!r} and tier {needed!r}")
+        routed.append(Routed(row.case, split, task, needed, explain(task)))
+    return tuple(routed)
 
 
 def _accuracy(routed: Sequence[Routed]) -> Proportion:

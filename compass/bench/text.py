@@ -33,6 +33,11 @@ def detector(report: Report) -> Iterator[str]:
     yield f"{report.name}: {score.total} cases, {_state(report.ok)}"
     yield f"  precision {percent(score.precision)}  recall {percent(score.recall)}"
     yield from gates(report.gates)
+    if report.unseen:
+        yield (
+            f"  unseen, reported only: recall {percent(report.unseen.recall)}  "
+            f"false alarms {percent(report.unseen.false_alarms)}"
+        )
     yield from _groups("split", table(report.cases, lambda case: case.split))
     yield from _groups("family", table(report.cases, lambda case: case.family))
     yield from failures(report.failures)
@@ -79,6 +84,9 @@ def router(report: RouterReport) -> Iterator[str]:
             f"  {name:<12} accuracy {_share(part['accuracy'])}  under-served {_share(part['under_served'])}  "
             f"over-served {_share(part['over_served'])}  calibration error {part['calibration_error']:.3f}"
         )
+    fresh = quality(report.unseen)
+    shares = (f"accuracy {_share(fresh['accuracy'])}", f"under-served {_share(fresh['under_served'])}")
+    yield f"  unseen, reported only: {'  '.join(shares)}"
     for one in report.failures[:SHOWN]:
         decision = one.decision
         yield f"  {one.needed} → {decision.tier} ({decision.confidence:.2f}): {one.case} {one.task[:100]!r}"

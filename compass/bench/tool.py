@@ -15,20 +15,24 @@ import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compass.bench import guardrail
+from compass.corpus import UNSEEN
+from compass.redteam import bench as redteam
+from compass.redteam.cases import Case, cases, file_cases
 from compass.scoring import CaseResult, Report, Score
+from schema.errors import EnvironmentFault
 
 #: Seconds a tool may take for its first answer (models load) and for each later one.
 FIRST, NEXT = 300.0, 30.0
 
 
-class ToolError(RuntimeError):
+class ToolError(EnvironmentFault):
     """The tool cannot be started, or its answers cannot be read; the message says which and how."""
 
 
@@ -155,19 +159,26 @@ class _Process:
 def evaluate(command: str, corpus: str = "guardrail", name: str | None = None) -> ToolReport:
     """Score the tool that ``command`` starts on ``guardrail`` or ``redteam``. Raises ToolError."""
     started = time.perf_counter()
-    results: list[CaseResult] = []
+    made: list[CaseResult] = []
     unanswered = 0
+    rows = [*_cases(corpus), *_unseen(corpus)]
     with _running(command) as tool:
-        for case, family, split, expected, text, branch in _cases(corpus):
+        for case, family, split, expected, text, branch in rows:
             answer = tool.ask({"case": case, "corpus": corpus, "text": text, "branch": branch})
             unanswered += answer is None
             got = bool(answer and answer.get("block", answer.get("flag")))
             detail = "no answer" if answer is None else str(answer.get("reason", ""))[:200]
-            results.append(CaseResult(case, family, split, expected, got, text, detail))
-            if answer is None and unanswered == len(results) > 2:
+            made.append(CaseResult(case, family, split, expected, got, text, detail))
+            if answer is None and unanswered == len(made) > 2:
                 raise ToolError(f"{command!r} answers nothing")
     path = guardrail.CORPUS.with_name(f"{corpus}.tsv")
-    report = Report(f"{corpus} by {name or command}", tuple(results), guardrail.gates(results))
+    results = [result for result in made if result.split != "unseen"]
+    report = Report(
+        f"{corpus} by {name or command}",
+        tuple(results),
+        (guardrail.gates if corpus == "guardrail" else redteam.gates)(results),
+        unseen=Score.of(result for result in made if result.split == "unseen"),
+    )
     return ToolReport(
         name or Path(shlex.split(command)[0]).name,
         command,
@@ -180,14 +191,27 @@ def evaluate(command: str, corpus: str = "guardrail", name: str | None = None) -
     )
 
 
-def _cases(corpus: str) -> Iterator[tuple[str, str, str, bool, str, str | None]]:
-    if corpus == "guardrail":
-        for row, block, command, branch in guardrail.cases():
-            yield row.case, row.family, row.split, block, command, branch
-        return
-    from compass.redteam.cases import cases
+#: Case, family, split, whether it must be stopped, text, branch.
+_Asked = tuple[str, str, str, bool, str, str | None]
 
-    for case in cases():
+
+def _cases(corpus: str) -> Iterator[_Asked]:
+    return _commands(guardrail.CORPUS) if corpus == "guardrail" else _texts(cases())
+
+
+def _unseen(corpus: str) -> Iterator[_Asked]:
+    if corpus == "guardrail":
+        return _commands(UNSEEN / guardrail.CORPUS.name)
+    return _texts(file_cases(UNSEEN / "redteam.tsv"))
+
+
+def _commands(path: Path) -> Iterator[_Asked]:
+    for row, block, command, branch in guardrail.cases(path):
+        yield row.case, row.family, row.split, block, command, branch
+
+
+def _texts(rows: Iterable[Case]) -> Iterator[_Asked]:
+    for case in rows:
         yield case.case, case.family, case.split, case.inject, case.text, None
 
 

@@ -10,7 +10,7 @@ from compass.guardrail import paths
 from compass.guardrail.large import condense
 from compass.guardrail.rules import HANDLERS
 from compass.guardrail.rules.branches import PROTECTED, is_protected
-from compass.guardrail.rules.wrappers import fallback
+from compass.guardrail.rules.shells import fallback
 from compass.guardrail.rules.writes import judge
 from compass.guardrail.words import SECRET, UNKNOWN, sanitise
 from compass.scoring import Finding

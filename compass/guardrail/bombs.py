@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from compass.guardrail.syntax import Compound, Function, Item, Node, Pipeline, Simple
-from compass.guardrail.syntax import Sequence as Program
+from compass.guardrail.nodes import Compound, Function, Item, Node, Pipeline, Simple
+from compass.guardrail.nodes import Sequence as Program
 
 WHY = "a function that starts itself more than once or in the background: a fork bomb"
 

@@ -10,19 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from compass.guardrail import bombs
+from compass.guardrail.nodes import Compound, Function, Item, Node, Pipeline, Redirect, Simple
+from compass.guardrail.nodes import Sequence as Program
 from compass.guardrail.paths import normalise
-from compass.guardrail.syntax import (
-    Compound,
-    Function,
-    Item,
-    Node,
-    Pipeline,
-    Redirect,
-    Simple,
-    TooDeepError,
-    parse,
-)
-from compass.guardrail.syntax import Sequence as Program
+from compass.guardrail.syntax import TooDeepError, parse
 from compass.guardrail.words import (
     DECODED,
     REMOTE,

@@ -8,192 +8,25 @@ against each other.
 """
 
 import re
-from dataclasses import dataclass, field
+
+from compass.guardrail.extents import PLAIN, closing, heredoc, word_end
+from compass.guardrail.nodes import Compound, Function, Item, Node, Pipeline, Redirect, Sequence, Simple
 
 #: Compound commands inside one another; a person's deepest are about six.
 DEPTH = 24
 
 
-class TooDeepError(ValueError):
-    """The text nests compound commands deeper than ``DEPTH``."""
-
-
-@dataclass(slots=True)
-class Redirect:
-    """``fd op target``; for here-documents ``target`` is the body and ``literal`` says it was quoted."""
-
-    fd: str
-    op: str
-    target: str
-    literal: bool = False
-
-
-@dataclass(slots=True)
-class Simple:
-    """Assignments, words and redirections, all as written; ``start`` and ``end`` are offsets."""
-
-    start: int
-    end: int = 0
-    assignments: list[tuple[str, str]] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-    redirects: list[Redirect] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class Pipeline:
-    """Two or more commands joined by ``|`` or ``|&``."""
-
-    stages: list["Node"]
-
-
-@dataclass(slots=True)
-class Compound:
-    """``kind`` is brace, subshell, if, while, for, case; ``values`` are a for loop's words or a case's
-    subject."""
-
-    kind: str
-    start: int
-    parts: list["Sequence"]
-    name: str = ""
-    values: list[str] = field(default_factory=list)
-    redirects: list[Redirect] = field(default_factory=list)
-    end: int = 0
-
-
-@dataclass(slots=True)
-class Function:
-    """A function definition."""
-
-    name: str
-    body: "Node"
-    start: int
-    end: int
-
-
-@dataclass(slots=True)
-class Item:
-    """One entry of a list: ``joiner`` stands before it (``&&``, ``||`` or empty), ``background`` after it."""
-
-    node: "Node"
-    joiner: str = ""
-    background: bool = False
-
-
-Node = Simple | Pipeline | Compound | Function
-Sequence = list[Item]
-
 _BLANK = re.compile(r"(?:[ \t\r\x0b\x0c]|\\\r?\n)+")
 _OPERATOR = re.compile(r"&&|\|\||;;&|;;|;&|;|\|&|\||&>>|&>|&|\(|\)|\n|<<<|<<-|<<|<&|<>|<|>>|>&|>\||>!?")
 _FD = re.compile(r"(\d{1,4}|\{\w{1,40}\})(?=[<>])")
-_PLAIN = re.compile(r"[^\s\\'\"`$|&;()<>]+")
 _ASSIGN = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]=\n]{0,200}\])?(\+?=)")
-_STOP = re.compile(r"[\\'\"`$(){}#\n<]")
-_HEREDOC = re.compile(r"<<-?[ \t]*(?:\\|['\"])?([\w.!@%+:-]+)")
 _OPENERS = {"if", "while", "until", "for", "select", "case", "{", "function", "[["}
 _PREFIXES = {"!", "time", "coproc"}
 _CLOSERS = {"then", "else", "elif", "fi", "do", "done", "esac", "}"}
 
 
-def closing(text: str, start: int, opener: str) -> int:  # noqa: PLR0912 - one branch a construct of the language
-    """The offset just past what closes ``opener`` (one of ``( { " ```), whose inside begins at ``start``.
-
-    Follows quotes, substitutions, comments and here-documents; the end of the text closes everything.
-    """
-    stack = [opener]
-    pending: list[str] = []
-    at, end = start, len(text)
-    while stack:
-        found = _STOP.search(text, at)
-        if found is None:
-            return end
-        at = found.end()
-        char, top = found.group(), stack[-1]
-        if char == "\\":
-            at += 1
-        elif char == top == "`" or (char == '"' and top == '"'):
-            stack.pop()
-        elif char == "`":
-            stack.append("`")
-        elif char == '"':
-            stack.append('"')
-        elif char == "$":
-            following = text[at : at + 1]
-            if following in ("(", "{"):
-                stack.append(following)
-                at += 1
-            elif following == "'" and top != '"':
-                at = _ansi_end(text, at + 1)
-        elif top == '"':
-            continue
-        elif char == "'":
-            close = text.find("'", at)
-            at = end if close < 0 else close + 1
-        elif char == "(":
-            stack.append("(")
-        elif (char == ")" and top == "(") or (char == "}" and top == "{"):
-            stack.pop()
-        elif char == "#" and top == "(" and text[at - 2 : at - 1] in (" ", "\t", "\n", ";"):
-            close = text.find("\n", at)
-            at = end if close < 0 else close
-        elif char == "<" and top == "(":
-            here = _HEREDOC.match(text, at - 1)
-            if here and text[at : at + 2] != "<<":
-                pending.append(here.group(1))
-                at = here.end()
-        elif char == "\n" and pending and top == "(":
-            for delimiter in pending:
-                _, at = _body(text, at, delimiter, strip=True)
-            pending.clear()
-    return min(at, end)
-
-
-def _ansi_end(text: str, at: int) -> int:
-    """Past the quote that ends a ``$'…'`` whose inside begins at ``at``."""
-    found = re.compile(r"(?:[^'\\]|\\.)*", re.S).match(text, at)
-    return min(len(text), (found.end() if found else at) + 1)
-
-
-def _body(text: str, at: int, delimiter: str, *, strip: bool) -> tuple[str, int]:
-    """A here-document's body that begins at ``at``, and the offset of the line after its delimiter."""
-    tabs = r"\t*" if strip else ""
-    found = re.compile(rf"^{tabs}{re.escape(delimiter)}[ \t]*(?:\n|\)|\Z)", re.M).search(text, at)
-    if found is None:
-        return text[at:], len(text)
-    return text[at : found.start()], found.end() - (found.group().endswith(")"))
-
-
-def word_end(text: str, at: int) -> int:
-    """The offset just past the word that begins at ``at``."""
-    end = len(text)
-    while at < end:
-        plain = _PLAIN.match(text, at)
-        if plain:
-            at = plain.end()
-            continue
-        char = text[at]
-        following = text[at + 1 : at + 2]
-        if char == "\\":
-            at += 2
-        elif char == "'":
-            close = text.find("'", at + 1)
-            at = end if close < 0 else close + 1
-        elif char in '"`':
-            at = closing(text, at + 1, char)
-        elif char == "$" and following == "'":
-            at = _ansi_end(text, at + 2)
-        elif char == "$" and following == '"':
-            at += 1
-        elif char == "$" and following in ("(", "{"):
-            at = closing(text, at + 2, following)
-        elif char == "$":
-            at += 1
-        elif char in "<>" and following == "(":
-            at = closing(text, at + 2, "(")
-        elif char == "(" and text[at - 1 : at] in "=?*+@!" and at > 0:
-            at = closing(text, at + 1, "(")
-        else:
-            break
-    return min(at, end)
+class TooDeepError(ValueError):
+    """The text nests compound commands deeper than ``DEPTH``."""
 
 
 class Parser:
@@ -468,7 +301,7 @@ class Parser:
         return self.text[start : self.at]
 
     def _peek_word(self) -> str:
-        found = _PLAIN.match(self.text, self.at)
+        found = PLAIN.match(self.text, self.at)
         if found is None or (found.end() < len(self.text) and self.text[found.end()] in "\\'\"`$"):
             return ""
         return found.group()
@@ -494,7 +327,7 @@ class Parser:
             elif newlines and text[self.at] == "\n":
                 self.at += 1
                 for redirect, delimiter, strip in self.pending:
-                    redirect.target, self.at = _body(text, self.at, delimiter, strip=strip)
+                    redirect.target, self.at = heredoc(text, self.at, delimiter, strip=strip)
                 self.pending.clear()
             else:
                 return

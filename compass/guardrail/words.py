@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import product
 
-from compass.guardrail.syntax import closing
+from compass.guardrail.extents import closing
 
 #: Stands for text that only a run would show.
 UNKNOWN = "\ufdd0"

@@ -7,11 +7,15 @@ import zlib
 from collections.abc import Callable, Iterator
 
 from compass.redteam import linear
-from compass.redteam.piece import Piece
+from compass.redteam.piece import Piece, lines_around
 from compass.redteam.reading import Reading
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,8}[A-Za-z0-9+/_-]{8,})*={0,2}")
-_BASE85 = re.compile(r"[!-~]{20,4096}")
+_BASE64 = linear.compile(r"[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,8}[A-Za-z0-9+/_-]{8,})*={0,2}")
+#: base85 is tried on runs of so many characters, and decoded in parts of so many.
+_B85_SHORTEST, _B85_LONGEST = 20, 4096
+_SOLID = re.compile(rf"[!-~]{{{_B85_SHORTEST},}}")
+#: Lines of uuencode know neither small letters nor anything past a backquote, and are at most 61 long.
+_UU_LINES = linear.compile(r"(?m)^[!-M][ -`]{8,62}$(?:\r?\n[!-M][ -`]{4,62}$)*")
 _HEX_PAIRS = re.compile(
     r"(?:(?:0x|\\x|%|#)?[0-9a-fA-F]{2}(?:[ ,:;\-]{1,2}|(?=0x|\\x))){7,}(?:0x)?[0-9a-fA-F]{2}\b"
 )
@@ -21,8 +25,8 @@ _MORSE = re.compile(r"(?:[.\-·−–_]{1,6}[ /|]{1,3}){8,}[.\-·−–_]{1,6}")
 _NOT_HEX = re.compile(r"0x|\\x|[^0-9a-fA-F]")
 #: Cheap and linear: without a match here none of the number patterns can match.
 _CODES = linear.compile(
-    r"(?:[0-9a-fA-F]{2}(?:[ ,:;\-]{1,2}|0x|\\x)(?:0x|\\x|#)?){5}|(?:[01]{7,8}[ ,\-]{0,2}){5}"
-    r"|(?:[0-9]{2,3}[ ,;\-]{1,2}){5}|(?:[.\-·−–_]{1,6}[ /|]{1,3}){6}"
+    r"(?:[0-9a-fA-F]{2}(?:[ ,:;\-]{1,2}|0x|\\x)(?:0x|\\x|#)?){5,}|(?:[01]{7,8}[ ,\-]{0,2}){5,}"
+    r"|(?:[0-9]{2,3}[ ,;\-]{1,2}){5,}|(?:[.\-·−–_]{1,6}[ /|]{1,3}){6,}"
 )
 _PUNCTUATION = frozenset("!#$%&()*+;<=>?@^_`{|}~'\",./:[]\\-")
 
@@ -46,29 +50,58 @@ def pieces(reading: Reading) -> Iterator[Piece]:
     """Runs that decode to something readable, each with the layers that were undone."""
     text = reading.text
     for match in _BASE64.finditer(text):
-        yield from _first(match, match[0], _ALPHABETS)
-    if _CODES.search(text):
-        yield from _numbers(text)
-    for match in _BASE85.finditer(text):
-        if len(_PUNCTUATION.intersection(match[0])) > 3 and "://" not in match[0]:
-            yield from _first(match, match[0], _RADIX85)
+        start, end = match.start(), match.end()
+        yield from _first(start, end, text[start:end], _ALPHABETS)
+    codes = [(match.start(), match.end()) for match in _CODES.finditer(text)]
+    for start, end in lines_around(text, codes):
+        yield from _numbers(text, start, end)
+    for match in _UU_LINES.finditer(text):
+        plain = readable(b"".join(map(_uu, text[match.start() : match.end()].splitlines())))
+        if plain:
+            yield Piece(match.start(), match.end(), plain, ("uuencode",))
+    for start, end in _solid(text):
+        run = text[start:end]
+        if len(_PUNCTUATION.intersection(run)) > 3 and "://" not in run:
+            yield from _first(start, end, run, _RADIX85)
 
 
-def _numbers(text: str) -> Iterator[Piece]:
-    for match in _HEX_PAIRS.finditer(text):
-        yield from _first(match, _NOT_HEX.sub("", match[0]), (("hex", _hex),))
-    for match in _BINARY.finditer(text):
-        yield from _first(match, match[0], (("binary", _binary),))
-    for match in _DECIMAL.finditer(text):
-        yield from _first(match, match[0], (("octal", _octal), ("decimal", _decimal)))
-    for match in _MORSE.finditer(text):
+def _uu(line: str) -> bytes:
+    """One line: the first character counts octets, each other one carries six bits."""
+    number = 0
+    for char in line[1:]:
+        number = number << 6 | (ord(char) - 32 & 63)
+    bits = 6 * (len(line) - 1)
+    octets = (number >> bits % 8).to_bytes(bits // 8, "big") if bits >= 8 else b""
+    return octets[: ord(line[0]) - 32 & 63]
+
+
+def _solid(text: str) -> Iterator[tuple[int, int]]:
+    """Runs without a space, in parts that are decoded at once; splitting is the quickest way to the few."""
+    cursor = 0
+    for word in text.split():
+        if len(word) >= _B85_SHORTEST:
+            at = text.index(word, cursor)
+            cursor = at + len(word)
+            for match in _SOLID.finditer(word):
+                for start in range(at + match.start(), at + match.end(), _B85_LONGEST):
+                    yield start, min(at + match.end(), start + _B85_LONGEST)
+
+
+def _numbers(text: str, start: int, end: int) -> Iterator[Piece]:
+    for match in _HEX_PAIRS.finditer(text, start, end):
+        yield from _first(*match.span(), _NOT_HEX.sub("", match[0]), (("hex", _hex),))
+    for match in _BINARY.finditer(text, start, end):
+        yield from _first(*match.span(), match[0], (("binary", _binary),))
+    for match in _DECIMAL.finditer(text, start, end):
+        yield from _first(*match.span(), match[0], (("octal", _octal), ("decimal", _decimal)))
+    for match in _MORSE.finditer(text, start, end):
         plain = _morse(match[0])
         if plain:
             yield Piece(*match.span(), plain, ("morse",))
 
 
 def _first(
-    match: re.Match[str], run: str, decoders: tuple[tuple[str, Callable[[str], bytes]], ...]
+    start: int, end: int, run: str, decoders: tuple[tuple[str, Callable[[str], bytes]], ...]
 ) -> Iterator[Piece]:
     for layer, decode in decoders:
         try:
@@ -78,7 +111,7 @@ def _first(
         packed = _unpack(octets)
         plain = readable(packed or octets)
         if plain is not None:
-            yield Piece(*match.span(), plain, (layer, "compressed") if packed else (layer,))
+            yield Piece(start, end, plain, (layer, "compressed") if packed else (layer,))
             return
 
 
@@ -86,7 +119,10 @@ def readable(octets: bytes) -> str | None:
     """``octets`` as text when they are mostly letters, spaces and line ends; None otherwise."""
     if len(octets) < 6:
         return None
-    encoding = "utf-16-le" if octets[1::2].count(0) * 3 > len(octets) else "utf-8"
+    encoding = "utf-8"
+    for start, wide in ((1, "utf-16-le"), (0, "utf-16-be")):
+        if octets[start::2].count(0) * 3 > len(octets):
+            encoding = wide
     try:
         text = octets.decode(encoding)
     except UnicodeDecodeError:
@@ -121,7 +157,7 @@ def _base32(run: str) -> bytes:
 def _base64(run: str) -> bytes:
     if run.islower() or run.isupper():
         raise ValueError("a word, not base64")
-    plain = re.sub(r"\s+", "", run).rstrip("=").replace("-", "+").replace("_", "/")
+    plain = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
     if len(plain) % 4 == 1:
         plain = plain[:-1]
     return binascii.a2b_base64(plain + "=" * (-len(plain) % 4))

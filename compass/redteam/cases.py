@@ -1,6 +1,7 @@
 """The labelled red-team rows, from the text corpus and the programmatic ones, in one shape."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from compass import corpus
@@ -8,6 +9,7 @@ from compass.redteam import programmatic
 
 #: The text corpus; its columns are the seed's.
 PATH = corpus.FOLDER / "redteam.tsv"
+UNSEEN = corpus.UNSEEN / "redteam.tsv"
 
 
 class Case(NamedTuple):
@@ -22,15 +24,20 @@ class Case(NamedTuple):
 
 
 def cases() -> Iterator[Case]:
-    """Every row, file rows first. Raises CorpusError when the corpus or its index is malformed."""
-    for row in corpus.rows(PATH, range(2, 3)):
-        label, text = row.columns
-        yield Case(row.case, _is_inject(label, row.case), text, row.family, row.split, (*row.tags, "en")[0])
+    """Every gating row, file rows first. Raises CorpusError when the corpus or its index is malformed."""
+    yield from file_cases(PATH)
     for number, built in enumerate(programmatic.rows(), start=1):
         case = f"programmatic:{number}"
         yield Case(
             case, _is_inject(built.label, case), built.payload, built.family, built.split, built.language
         )
+
+
+def file_cases(path: Path) -> Iterator[Case]:
+    """The rows of one corpus file. Raises CorpusError when it or its index is malformed."""
+    for row in corpus.rows(path, range(2, 3)):
+        label, text = row.columns
+        yield Case(row.case, _is_inject(label, row.case), text, row.family, row.split, (*row.tags, "en")[0])
 
 
 def _is_inject(label: str, case: str) -> bool:

@@ -5,18 +5,25 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from string import ascii_lowercase
+from typing import NamedTuple
 
 from compass.redteam.lexicon import lexicon
 from compass.redteam.piece import Piece, lines_around
 from compass.redteam.reading import Reading
 
-_ROT47_WORD = re.compile(r"[!-~]{4,24}")
-#: So many different words have to be spelt in one cipher before its lines are read.
+#: So many different words near each other have to be spelt in one cipher before they are read.
 _ENOUGH = 2
 #: Words from these classes betray any turn of the alphabet; every known word betrays the usual ciphers.
 _CLASSES = (
     "IGN|INS|PRIOR|REVEAL|SECRET|PROMPT|GUARD|SENDX|TELL|USER|SYS|DIS|FREE|TESTX|MALW|AI|OBEY|TASK|PASSED|KEY"
 )
+
+
+class _Place(NamedTuple):
+    start: int
+    end: int
+    word: str
+
 
 _ROT47 = {33 + i: chr(33 + (i + 47) % 94) for i in range(94)}
 
@@ -65,30 +72,44 @@ def _spelt47() -> frozenset[str]:
 
 
 def pieces(reading: Reading) -> Iterator[Piece]:
-    """Lines that hold telling words in a cipher, deciphered."""
+    """Stretches that hold telling words in a cipher, deciphered."""
     spelt = _spelt()
-    seen: dict[str, set[str]] = defaultdict(set)
-    for word in filter(spelt.__contains__, reading.distinct):
+    seen: dict[str, list[_Place]] = defaultdict(list)
+    for word, start, end in reading.spans(reading.distinct & spelt.keys()):
         for name in spelt[word]:
-            seen[name].add(word)
-    for name, words in sorted(seen.items()):
-        if len(words) >= _ENOUGH:
-            yield from _deciphered(reading, name, words)
+            seen[name].append(_Place(start, end, word))
+    folded = reading.folded
+    for name, places in sorted(seen.items()):
+        for start, end in _stretches(folded.text, places):
+            left, right, _ = folded.locate(start, end)
+            for plain in _UNDO[name](folded.text[start:end]):
+                yield Piece(left, right, plain, (name,))
     yield from _rot47(reading.text)
 
 
-def _deciphered(reading: Reading, name: str, words: set[str]) -> Iterator[Piece]:
-    folded = reading.folded
-    spans = [span for token, span in zip(reading.tokens, reading.spans, strict=True) if token in words]
-    for start, end in lines_around(folded.text, spans):
-        left, right, _ = folded.locate(start, end)
-        for plain in _UNDO[name](folded.text[start:end]):
-            yield Piece(left, right, plain, (name,))
+def _stretches(text: str, places: list[_Place]) -> Iterator[tuple[int, int]]:
+    """Where enough different words stand together: one by itself is chance, in a long text even a few are."""
+    if len({place.word for place in places}) < _ENOUGH:
+        return
+    at = 0
+    for start, end in lines_around(text, ((place.start, place.end) for place in places)):
+        first = at
+        while at < len(places) and places[at].end <= end:
+            at += 1
+        if len({place.word for place in places[first:at]}) >= _ENOUGH:
+            yield start, end
 
 
 def _rot47(text: str) -> Iterator[Piece]:
     words = _spelt47().intersection(text.split())
     if len(words) >= _ENOUGH:
-        spans = [match.span() for match in _ROT47_WORD.finditer(text) if match[0] in words]
-        for start, end in lines_around(text, spans):
+        places = sorted(place for word in words for place in _occurrences(text, word))
+        for start, end in _stretches(text, places):
             yield Piece(start, end, text[start:end].translate(_ROT47), ("rot47",))
+
+
+def _occurrences(text: str, word: str) -> Iterator[_Place]:
+    at = text.find(word)
+    while at >= 0:
+        yield _Place(at, at + len(word), word)
+        at = text.find(word, at + len(word))

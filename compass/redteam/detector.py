@@ -1,6 +1,7 @@
 """The injection detector: readings of a text (``layers``) × rules over words (``rules``) and over markup."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, MutableMapping
 from itertools import islice
 from typing import NamedTuple, Protocol
 
@@ -8,13 +9,15 @@ from compass.redteam import cues, lexicon, markup
 from compass.redteam.fold import View
 from compass.redteam.layers import readings
 from compass.redteam.reading import Reading
-from compass.redteam.rules import Rule, codes, rules
+from compass.redteam.rules import TOLERATED, Rule, codes, rules
 from compass.scoring import Finding
 
-#: Findings of one rule in one reading past this many say nothing new.
+#: Findings of one rule in one text past this many say nothing new: the rule is not looked for any more.
 PER_RULE = 5
-#: So many vetoed matches of one rule in one reading are taken for description; the next is reported.
-TOLERATED = 500
+
+
+#: The rule id of what the cue model finds.
+CUES = "composite/cues"
 
 
 class Named(Protocol):
@@ -51,29 +54,31 @@ def injection_findings(text: str) -> list[Finding]:
     # Half a character is no text: RE2 refuses it, and a reader sees a sign of damage in its place.
     text = text.encode("utf-8", "replace").decode("utf-8")
     found: dict[tuple[str, int, int], Finding] = {}
+    left: defaultdict[str, int] = defaultdict(lambda: PER_RULE)
     for reading in readings(text):
-        for finding in _in_reading(reading, len(text)):
+        for finding in _in_reading(reading, len(text), left):
             found.setdefault((finding.rule, finding.start, finding.end), finding)
     return sorted(found.values(), key=lambda f: (f.start, f.end, f.rule))
 
 
-def _in_reading(reading: Reading, size: int) -> Iterator[Finding]:
+def _in_reading(reading: Reading, size: int, left: MutableMapping[str, int]) -> Iterator[Finding]:
     for view in (reading.view,) if reading.text.isascii() else (reading.view, reading.folded):
-        for hit in markup.hits(view.text):
+        for hit in markup.hits(view.text, left):
             yield _finding(view, hit, (hit.start, hit.end), size)
     coded = lexicon.encode(reading.tokens)
     covered: list[tuple[int, int]] = []
-    for rule, first, last in _matches(coded):
+    for rule, first, last in _matches(coded, left):
         covered.append((first, last))
         yield _at(reading, rule, first, last, size)
-    for judgement in islice(cues.judge(coded.decode()), PER_RULE):
+    for judgement in islice(cues.judge(coded.decode()), left[CUES]):
         if not any(first < judgement.last and judgement.first < last for first, last in covered):
-            cue = Cue("composite/cues", "composite", judgement.why)
+            left[CUES] -= 1
+            cue = Cue(CUES, "composite", judgement.why)
             yield _at(reading, cue, judgement.first, judgement.last, size)
 
 
 def _at(reading: Reading, rule: Named, first: int, last: int, size: int) -> Finding:
-    return _finding(reading.folded, rule, (reading.spans[first][0], reading.spans[last - 1][1]), size)
+    return _finding(reading.folded, rule, reading.span(first, last), size)
 
 
 def _finding(view: View, rule: Named, span: tuple[int, int], size: int) -> Finding:
@@ -82,17 +87,18 @@ def _finding(view: View, rule: Named, span: tuple[int, int], size: int) -> Findi
     return Finding(rule.rule, rule.family, start, max(min(end, size), start), rule.why, (*view.via, *layers))
 
 
-def _matches(coded: bytes) -> Iterator[tuple[Rule, int, int]]:
+def _matches(coded: bytes, left: MutableMapping[str, int]) -> Iterator[tuple[Rule, int, int]]:
     """Rules that hold somewhere, with the half-open token span; vetoed matches are dropped."""
     line = coded.decode()
     present = frozenset(line)
     for rule in rules():
-        if not any(present.isdisjoint(needed) for needed in rule.needed):
-            yield from ((rule, first, last) for first, last in _spans_of(rule, coded, line))
+        if left[rule.rule] and not any(present.isdisjoint(needed) for needed in rule.needed):
+            for first, last in islice(_spans_of(rule, coded, line), left[rule.rule]):
+                left[rule.rule] -= 1
+                yield rule, first, last
 
 
 def _spans_of(rule: Rule, coded: bytes, line: str) -> Iterator[tuple[int, int]]:
-    kept = 0
     for number, match in enumerate(rule.pattern.finditer(coded)):
         first, last = match.start() // 2, match.end() // 2
         while first < last - 1 and line[first] == lexicon.BREAK:
@@ -101,9 +107,6 @@ def _spans_of(rule: Rule, coded: bytes, line: str) -> Iterator[tuple[int, int]]:
         if number < TOLERATED and (_vetoed(rule, line, first, last) or _mentioned(line, first, last)):
             continue
         yield first, last
-        kept += 1
-        if kept == PER_RULE:
-            return
 
 
 def _left(line: str, first: int, width: int) -> str:
@@ -140,8 +143,15 @@ def _negated(line: str, first: int) -> bool:
 
 
 def _scoped(line: str, last: int) -> bool:
-    after = _right(line, last, 4)
-    return bool(after) and (after[0] in codes("COND") or not codes("DOC").isdisjoint(after[:2]))
+    after = _right(line, last, 8)
+    if not after:
+        return False
+    placed = after[0] in codes("PLACED") and after[1:2] in codes("COND")
+    return (
+        after[0] in codes("COND")
+        or not codes("DOC").isdisjoint(after[:2])
+        or (placed and codes("YOUR|SYSTEMX|PROMPT|AI").isdisjoint(after))
+    )
 
 
 def _defence(line: str, first: int, last: int) -> bool:

@@ -23,9 +23,10 @@ _TABLE |= {first + i: chr(ord("a") + i) for first in (0x1F150, 0x1F170, 0x1F1E6)
 _TABLE |= {ord(curly): plain for curly, plain in zip("‘’‛′“”„‟″–—−", '\'\'\'\'"""""---', strict=True)}
 
 #: Combining marks that decorate Latin, Cyrillic, Greek or Arabic letters without making another letter.
-_DECORATION = (
-    (0x300, 0x36F), (0x483, 0x489), (0x610, 0x61A), (0x640, 0x640), (0x64B, 0x65F), (0x1AB0, 0x1AFF),
-    (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F),
+_DECORATION = frozenset(
+    map(chr, (0x640, *range(0x300, 0x370), *range(0x483, 0x48A), *range(0x610, 0x61B), *range(0x64B, 0x660),
+              *range(0x1AB0, 0x1B00), *range(0x1DC0, 0x1E00), *range(0x20D0, 0x2100),
+              *range(0xFE20, 0xFE30))),
 )  # fmt: skip
 
 _DIRECTION = frozenset(map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))))
@@ -35,6 +36,9 @@ _INVISIBLE = frozenset(
               *range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC))),
 )  # fmt: skip
 
+
+_LOOKALIKE = frozenset(char for char in map(chr, _TABLE) if char.isalpha())
+_LATIN = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 _NAMED = re.compile(r"LATIN (?:SMALL|CAPITAL) LETTER ([A-Z])(?: WITH .+)?")
 
@@ -48,10 +52,6 @@ def _is_hidden(char: str) -> bool:
     return char in _INVISIBLE or char in _DIRECTION or "\U000e0000" <= char <= "\U000e01ef"
 
 
-def _is_decoration(code: int) -> bool:
-    return any(low <= code <= high for low, high in _DECORATION)
-
-
 def _undecorated(char: str) -> str:
     """The letter under a stroke, hook or tail, by its Unicode name (ø, đ, ɓ do not decompose)."""
     match = _NAMED.fullmatch(unicodedata.name(char, "")) if "\x80" <= char < "\uab70" else None
@@ -63,14 +63,12 @@ def fold_char(char: str) -> str:
     """What ``char`` reads as: zero or more lower-case characters."""
     if char < "\x80":
         return char.lower()
-    if _is_hidden(char) or _is_decoration(ord(char)):
+    if _is_hidden(char) or char in _DECORATION:
         return ""
     if "\uac00" <= char <= "\ud7a3":
         return char
     parts = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", char).lower()).lower()
-    kept = "".join(
-        _TABLE.get(ord(part)) or _undecorated(part) for part in parts if not _is_decoration(ord(part))
-    )
+    kept = "".join(_TABLE.get(ord(part)) or _undecorated(part) for part in parts if part not in _DECORATION)
     return unicodedata.normalize("NFC", kept)
 
 
@@ -136,8 +134,15 @@ class _Way:
         return min(offset - drifts[step], following)
 
 
+@lru_cache(maxsize=65536)
+def _is_compatibility(char: str) -> bool:
+    return unicodedata.normalize("NFKC", char) != char
+
+
 def disguise(text: str) -> tuple[str, ...]:
     """The character-level layers found in ``text``, in a fixed order; empty for plain text."""
+    if text.isascii():
+        return ()
     layers = []
     chars = set(text)
     if any("\U000e0000" <= char <= "\U000e007f" for char in chars):
@@ -146,10 +151,10 @@ def disguise(text: str) -> tuple[str, ...]:
         layers.append("invisible")
     if chars & _DIRECTION:
         layers.append("bidi")
-    if any(ord(char) in _TABLE and char.isalpha() for char in chars) and any("a" <= c <= "z" for c in chars):
+    if chars & _LOOKALIKE and chars & _LATIN:
         layers.append("lookalike")
-    if any(char > "\x7f" and unicodedata.normalize("NFKC", char) != char for char in chars):
+    if any(map(_is_compatibility, chars)):
         layers.append("compatibility")
-    if any(_is_decoration(ord(char)) for char in chars):
+    if chars & _DECORATION:
         layers.append("decoration")
     return tuple(layers)

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from compass.redteam import linear
@@ -15,13 +15,14 @@ from compass.redteam.reading import Reading
 #: Vowel signs of Indic scripts are no word characters to ``re``; their letters are not searched for gaps.
 _LETTER = rf"[^\W_{SCRIPTS}]"
 _LETTERS = re.compile(rf"(?<![^\W_]){_LETTER}(?:[^\w{SCRIPTS}]{{1,4}}{_LETTER}(?![\w{SCRIPTS}])){{5,}}")
-#: Cheap: without a match here no ASCII text has spaced-out letters.
-_MAYBE_SPACED = linear.compile(r"(?:\b[a-z0-9][^a-z0-9]{1,4}){5}\b[a-z0-9]\b")
+#: A row of letters that stand alone, in the marks of ``_mark``.
+_ROW = re.compile(r"(?:1\.{0,4}+)*+n(?:\.{0,4}[1n])*+|1(?:\.{0,4}1){5,}+")
 _SEPARATOR = re.compile(r"[^\w]|_")
-_CAMEL = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]?[a-z0-9]*(?:[A-Z][a-z0-9]*){3,80}")
-#: Cheap: three capitals inside one word.
-_MAYBE_CAMEL = linear.compile(r"[a-z0-9][A-Z][a-z0-9]+[A-Z][a-z0-9]+[A-Z]")
-_HUMP = re.compile(r"[A-Z][a-z]")
+#: Words told apart by capitals only; fewer than five are a name in a program.
+_CAMEL = re.compile(r"(?<![A-Za-z0-9])[a-z]*+(?:[A-Z]++[a-z]*+){5,}+(?![0-9])")
+#: Cheap: without a match here there are no five humps.
+_MAYBE_CAMEL = linear.compile(r"(?:[A-Z]+[a-z]+){4}[A-Z]")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _GAP = re.compile(r"\W+")
 
 #: Words that may stand between telling words in a run without gaps.
@@ -77,7 +78,7 @@ def segment(run: str) -> list[str]:
 def pieces(reading: Reading) -> Iterator[Piece]:
     """Lines with spaced-out, chopped or glued words put right."""
     folded = reading.folded
-    repairs = [*_spaced(folded.text), *_rejoined(reading)]
+    repairs = [*_spaced(reading), *_rejoined(reading)]
     yield from _humps(reading.text)
     if not repairs:
         return
@@ -96,10 +97,8 @@ def pieces(reading: Reading) -> Iterator[Piece]:
 
 
 def _humps(text: str) -> Iterator[Piece]:
-    """Runs of words told apart by capitals only."""
     for match in _CAMEL.finditer(text) if _MAYBE_CAMEL.search(text) else ():
-        if len(_telling().findall(match[0].lower())) > 1:
-            yield Piece(*match.span(), _HUMP.sub(r" \g<0>", match[0]), ("joined",))
+        yield Piece(*match.span(), _HUMP.sub(" ", match[0]), ("joined",))
 
 
 def _repaired(text: str, start: int, end: int, repairs: list[_Repair]) -> tuple[str, tuple[str, ...]]:
@@ -111,10 +110,28 @@ def _repaired(text: str, start: int, end: int, repairs: list[_Repair]) -> tuple[
     return "".join([*parts, text[cursor:end]]), tuple(dict.fromkeys(repair.layer for repair in repairs))
 
 
-def _spaced(text: str) -> Iterator[_Repair]:
-    if text.isascii() and not _MAYBE_SPACED.search(text):
-        return
-    for match in _LETTERS.finditer(text):
+def _alone(reading: Reading) -> Iterator[tuple[int, int]]:
+    """Where letters stand alone in a row; tokens say so far cheaper than characters do."""
+    marks = {token: _mark(token) for token in reading.distinct}
+    for match in _ROW.finditer("".join(map(marks.__getitem__, reading.tokens))):
+        yield reading.span(*match.span())
+
+
+def _mark(token: str) -> str:
+    """``1``: a letter, ``n``: letters with something between them, ``.``: punctuation, ``0``: a word."""
+    if token.isalnum():
+        return "1" if len(token) == 1 else "0"
+    parts = [part for part in _SEPARATOR.split(token) if part]
+    if any(len(part) > 1 for part in parts):
+        return "0"
+    return "n" if len(parts) > 1 else "1" if parts else "."
+
+
+def _spaced(reading: Reading) -> Iterator[_Repair]:
+    text = reading.folded.text
+    for match in chain.from_iterable(
+        _LETTERS.finditer(text, *span) for span in lines_around(text, _alone(reading))
+    ):
         gaps = _GAP.findall(match[0])
         usual = Counter(gaps).most_common(1)[0][0]
         letters = _GAP.split(match[0])
@@ -135,9 +152,8 @@ def _rejoined(reading: Reading) -> Iterator[_Repair]:
         if repaired:
             repairs[token] = repaired
     if repairs:
-        for token, (start, end) in zip(reading.tokens, reading.spans, strict=True):
-            if token in repairs:
-                yield _Repair(start, end, *repairs[token])
+        for token, start, end in reading.spans(repairs):
+            yield _Repair(start, end, *repairs[token])
 
 
 def _chopped(token: str) -> tuple[str, str] | None:

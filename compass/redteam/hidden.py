@@ -10,13 +10,17 @@ from compass.redteam.reading import Reading
 _TAGS = re.compile("[\U000e0000-\U000e007f]+")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 _BITS = re.compile("[\u200b\u200c\u200d\u2060\ufeff\u2061-\u2064]{16,}")
+_CARRIERS = frozenset(
+    map(chr, (0xFEFF, *range(0xE0000, 0xE01F0), *range(0xFE00, 0xFE10), *range(0x200B, 0x200E),
+              *range(0x2060, 0x2065))),
+)  # fmt: skip
 _FLAG = "\N{WAVING BLACK FLAG}"
 
 
 def pieces(reading: Reading) -> Iterator[Piece]:
     """Hidden runs, decoded; the tags of a flag emoji are left alone."""
     text = reading.text
-    if text.isascii():
+    if text.isascii() or _CARRIERS.isdisjoint(reading.chars):
         return
     for match in _TAGS.finditer(text):
         if text[max(0, match.start() - 1) : match.start()] == _FLAG and len(match[0]) < 9:

@@ -32,6 +32,9 @@ _LAYERS = (hidden.pieces, escapes.pieces, blobs.pieces, ciphers.pieces, gaps.pie
 
 def readings(text: str) -> Iterator[Reading]:
     """The text and its decoded readings, outermost first. Never raises."""
+    if not text.isascii():
+        # Half a surrogate pair is no character; "?" keeps every offset where it was.
+        text = text.encode("utf-8", "replace").decode()
     budget = max(SMALL, BUDGET * len(text))
     pending = deque([(raw(text), 0)])
     while pending:

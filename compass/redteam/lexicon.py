@@ -31,9 +31,12 @@ _REST = (
     r"|[.](?=\s|$)|[!?;…。；]|\n[^\S\n]*\n+|\n[^\S\n]*(?:[-+]|\d{1,3}[.)])[^\S\n]|(?<=\s)[|](?=\s)"
     r"|[,،、，]|[:：]|[\"“”«»「」『』`]|(?<!\w)'|'(?!\w)"
 )
-_ADDRESS = r"(?:https?|ftp|wss?)://[^\s?)>\]\"'`]*"
-_TAIL = r"(?:['@$|!._-][^\W_]+)*"
-_WORD = rf"{_ADDRESS}|[@$|]?[^\W_]+{_TAIL}"
+
+
+def _word(letters: str, foreign: str = "") -> str:
+    """``letters`` and the rest of an address, or more letters after a joint; ``foreign`` ones do not join."""
+    return rf"[@$|]?{letters}(?:://[^\s?)>\]\"'`]*+|(?:['@$|!._-][^\W_{foreign}]++)*+)"
+
 
 #: Files whose stem says what they are (``CLAUDE.md``, ``mcp.json``).
 _HOST = re.compile(
@@ -41,6 +44,9 @@ _HOST = re.compile(
     r"|invalid|onion)|\d{1,3}(?:\.\d{1,3}){3}"
 )
 _FILE = re.compile(r"([^\W_]+)\.(?:md|mdc|json|txt|ya?ml|toml|env|sh|py)")
+
+#: How programs name a secret (``GITHUB_TOKEN``); such words share one class.
+_SECRET_NAME = re.compile(r"[a-z][a-z0-9_]*_(?:token|key|secret|passw(?:or)?d|pwd|credentials?)")
 
 _LEET = (
     {**dict(zip("0134578@$|9!26", "oleastbasigizg", strict=True)), "1": "i"},
@@ -131,6 +137,8 @@ class Lexicon(dict[str, str]):
         file = _FILE.fullmatch(word)
         if file:
             return self[file[1]]
+        if "_" in word and _SECRET_NAME.fullmatch(word):
+            return self.exact["the_secret_key"]
         if "." in word and len(word) < 256 and _HOST.fullmatch(word):
             return self.exact["domain.example"]
         return self._stem(word) or self._spelled(word) or (NUMBER if word.isdigit() else OTHER)
@@ -235,14 +243,20 @@ def _branches(words: list[str]) -> str:
 @cache
 def _tokenizers() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     known = _branches(lexicon().unspaced)
-    unspaced = rf"(?=[{_UNSPACED}])(?:{known})|(?:(?!{known})[{_UNSPACED}])+"
-    word = rf"{_ADDRESS}|[@$|]?(?:[^\W_{_UNSPACED}{SCRIPTS}]+|[{SCRIPTS}]+)+(?:['@$|!._-][^\W_{_UNSPACED}]+)*"
+    # The look-ahead comes first: most characters are not tried against hundreds of words.
+    unspaced = rf"(?=[{_UNSPACED}])(?:{known}|(?:(?!{known})[{_UNSPACED}])++)"
+    letters = rf"(?:[^\W_{_UNSPACED}{SCRIPTS}]++|[{SCRIPTS}]++)++"
     needed = re.compile(f"[{_UNSPACED}{SCRIPTS}]")
-    return needed, re.compile(_WORD + _REST), re.compile(unspaced + "|" + word + _REST)
+    plain = _word(r"[^\W_]++")
+    return (
+        needed,
+        re.compile(f"({plain}{_REST})"),
+        re.compile(f"({unspaced}|{_word(letters, _UNSPACED)}{_REST})"),
+    )
 
 
 def tokenizer(text: str) -> re.Pattern[str]:
-    """The pattern whose matches are the tokens of the folded ``text``."""
+    """The pattern whose matches are the tokens of the folded ``text``; its one group is the whole match."""
     needed, spaced, unspaced = _tokenizers()
     return unspaced if not text.isascii() and needed.search(text) else spaced
 

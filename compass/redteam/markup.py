@@ -1,9 +1,10 @@
 """Rules over markup that word classes cannot see: role markers, fake results, addresses that carry data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import NamedTuple
 
 from compass.redteam import linear
+from compass.redteam.rules import TOLERATED
 
 
 class Hit(NamedTuple):
@@ -49,6 +50,7 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
         "forges turns of a conversation",
         r"(?i)(?:^|[\n.>]|#{1,4})[ \t]*(?:human|user)[ \t]*:[^\n]{1,160}?[.!?>\s](?:#{1,4} ?)?"
         r"(?:assistant|ai)[ \t]*:[ \t]*\S"
+        r"|<assistant>[^<\n]{1,200}</assistant>\s*<(?:user|human)>"
         r"|#{2,4} ?(?:assistant|system)[ \t]*:[^\n]{1,160}#{2,4} ?(?:user|human)[ \t]*:",
     ),
     (
@@ -56,7 +58,11 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
         "role-tags",
         "speaks in the system's name",
         r"(?i)</?(?:system|assistant)(?:[-_ ]?(?:prompt|message|instructions?|override))>\s*\S"
-        r"|<system>\s*(?:you|ignore|new|the assistant|assistant)\b",
+        r"|<system>\s*(?:you|ignore|new|the assistant|assistant)\b"
+        r"|<system>[^<\n]{0,160}\b(?:grants?|obey|comply|ignore|disregard|full (?:control|access)|trusted)\b"
+        r"|\[(?:new |begin |start of )?system (?:message|prompt|override|instructions?)\]\s*\S"
+        r"|\"role\"\s*:\s*\"(?:system|developer)\"\s*,\s*\"content\"\s*:\s*\"[^\"\n]{0,200}"
+        r"\b(?:you (?:will|must|shall) (?:do|obey|follow|comply)|ignore|disregard|obey)\b",
     ),
     (
         "data-image",
@@ -82,20 +88,31 @@ _RULES: tuple[tuple[str, str, str, str], ...] = (
     ),
 )
 
-_COMPILED = tuple((name, family, why, linear.compile(pattern)) for name, family, why, pattern in _RULES)
+_COMPILED = tuple(
+    (f"{family}/{name}", family, why, linear.compile(pattern.encode()))
+    for name, family, why, pattern in _RULES
+)
 
 #: Without one of these characters none of the rules can match.
 _NEEDED = frozenset('<[:{"@')
-_PER_RULE = 5
 
 
-def hits(text: str) -> Iterator[Hit]:
-    """Matches of the markup rules; those between backticks are mentions and left out. Linear in ``text``."""
+def hits(text: str, left: MutableMapping[str, int]) -> Iterator[Hit]:
+    """Matches of the markup rules, as many as are ``left``; those between backticks are mentions.
+
+    Linear in ``text``, which is encoded once for all rules.
+    """
     if _NEEDED.isdisjoint(text):
         return
+    octets = text.encode()
     for name, family, why, pattern in _COMPILED:
-        for number, match in enumerate(pattern.finditer(text)):
-            if number == _PER_RULE:
+        for number, match in enumerate(pattern.finditer(octets) if left[name] else ()):
+            first, last = match.start(), match.end()
+            # As with the other rules: mentions repeated so often are there to hide something behind them.
+            if number < TOLERATED and octets[max(0, first - 1) : first] == b"`":
+                continue
+            start = len(octets[:first].decode())
+            yield Hit(name, family, why, start, start + len(octets[first:last].decode()))
+            left[name] -= 1
+            if not left[name]:
                 break
-            if text[max(0, match.start() - 1) : match.start()] != "`":
-                yield Hit(f"{family}/{name}", family, why, match.start(), match.end())

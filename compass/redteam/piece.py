@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+#: What stands further from a disguised word than this, in characters, is not read again with it: no rule
+#: looks so far, and a megabyte without a line end would otherwise be read once more for one escape in it.
+REACH = 600
+
 
 class Piece(NamedTuple):
     """``text`` is how ``source[start:end]`` reads once ``layers`` are undone."""
@@ -14,15 +18,17 @@ class Piece(NamedTuple):
 
 
 def lines_around(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The spans widened to whole lines; adjacent ones merged. ``spans`` must be ordered."""
+    """The spans widened to whole lines, at most ``REACH`` to either side; adjacent ones merged.
+
+    ``spans`` must be ordered. A long line is cut at a space where there is one nearby.
+    """
     current: tuple[int, int] | None = None
     for start, end in spans:
         if current and start <= current[1]:
             if end > current[1]:
-                current = (current[0], _line_end(text, end))
+                current = (current[0], _right(text, end))
             continue
-        left = text.rfind("\n", current[1] if current else 0, start) + 1
-        wide = (max(left, current[1] if current else 0), _line_end(text, end))
+        wide = (_left(text, start, current[1] if current else 0), _right(text, end))
         if current and wide[0] <= current[1] + 1:
             current = (current[0], wide[1])
             continue
@@ -33,6 +39,20 @@ def lines_around(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[
         yield current
 
 
-def _line_end(text: str, position: int) -> int:
-    end = text.find("\n", position)
-    return len(text) if end < 0 else end
+def _left(text: str, position: int, floor: int) -> int:
+    nearest = max(floor, position - REACH)
+    line = text.rfind("\n", nearest, position) + 1
+    if line or nearest == floor:
+        return max(line, floor)
+    return max(text.find(" ", nearest, position), nearest)
+
+
+def _right(text: str, position: int) -> int:
+    furthest = position + REACH
+    line = text.find("\n", position, furthest)
+    if line >= 0:
+        return line
+    if furthest >= len(text):
+        return len(text)
+    space = text.rfind(" ", position, furthest)
+    return space if space >= 0 else furthest

@@ -20,6 +20,8 @@ from compass.redteam import linear
 from compass.redteam.lexicon import lexicon
 from compass.redteam.pattern import compile_pattern
 
+#: So many vetoed matches of one rule in one reading are taken for description; the next is reported.
+TOLERATED = 500
 VETOES = frozenset({"third", "negated", "scoped", "defence"})
 
 

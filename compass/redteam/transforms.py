@@ -12,6 +12,7 @@ import gzip
 import json
 import quopri
 import random
+import re
 import textwrap
 import unicodedata
 from collections.abc import Callable
@@ -225,8 +226,54 @@ def _markup(text: str) -> str:
     return " ".join(word[:2] + "<i></i>" + word[2:] if len(word) > 3 else word for word in text.split(" "))
 
 
+def _ansi(text: str) -> str:
+    """A terminal colour before every letter."""
+    return "".join(f"\x1b[3{index % 8}m{char}" for index, char in enumerate(text)) + "\x1b[0m"
+
+
+def _utf7(text: str) -> str:
+    return "+" + base64.b64encode(text.encode("utf-16-be")).decode().rstrip("=") + "-"
+
+
+def _plane(text: str) -> bool:
+    return max(text, default="") <= "\uffff"
+
+
+def _names(text: str) -> str:
+    return "".join(f"\\N{{{unicodedata.name(c)}}}" if c.isalpha() else c for c in text)
+
+
+def _joints(text: str) -> str:
+    return 'note = "' + '" + "'.join(textwrap.wrap(text, 4, drop_whitespace=False)) + '"'
+
+
+def _cells(text: str) -> str | None:
+    return "| " + " | ".join(text.split()) + " |" if " " in text else None
+
+
+def _bidi(text: str) -> str | None:
+    return f"see \u202e{text[::-1]}\u202c" if _ascii(text) else None
+
+
+def _pig_latin(text: str) -> str | None:
+    if not _ascii(text):
+        return None
+    return re.sub(
+        r"[A-Za-z]+",
+        lambda word: (
+            word[0] + "way"
+            if word[0][0] in "aeiouAEIOU"
+            else re.sub(r"^([^aeiouyAEIOUY]*)(.*)$", r"\2\1ay", word[0])
+        ),
+        text,
+    )
+
+
 def _json_string(text: str) -> str:
     return json.dumps({"note": _fullwidth(text)})
+
+
+_MATHEMATICAL = _named("MATHEMATICAL SANS-SERIF {kind} {letter}")
 
 
 def _known(name: str, apply: Callable[[str], str | None]) -> Transform:
@@ -258,6 +305,16 @@ TRANSFORMS: tuple[Transform, ...] = (
     _known("url-quoted", lambda text: "https://docs.example/search?q=" + quote(text)),
     _known("escaped-html", lambda text: f"<pre>{escape(text)}</pre>"),
     _known("soft-wrapped-qp", lambda text: quopri.encodestring(text.encode(), quotetabs=True).decode()),
+    _known("camel-case", _camel),
+    _known("uuencode", _uuencoded),
+    _known("terminal-colours", _ansi),
+    _known("utf-16-hex", lambda text: text.encode("utf-16-be").hex()),
+    _known("utf-7", _utf7),
+    _known("bare-entities", lambda text: "".join(f"&#{ord(char)}" for char in text)),
+    _known("percent-u", lambda text: "".join(f"%u{ord(c):04x}" for c in text) if _plane(text) else None),
+    _known("character-names", _names),
+    _known("json-surrogates", lambda text: json.dumps(_MATHEMATICAL(text))),
+    _known("string-joints", _joints),
     _held_out("fraktur", _named("MATHEMATICAL FRAKTUR {kind} {letter}")),
     _held_out("small-capitals", _named("LATIN LETTER SMALL CAPITAL {letter}")),
     _held_out("decorated", _decorated),
@@ -270,12 +327,16 @@ TRANSFORMS: tuple[Transform, ...] = (
     _held_out("character-codes", _character_codes),
     _held_out("morse", _morse),
     _held_out("atbash", _atbash),
-    _held_out("camel-case", _camel),
     _held_out("mail-part", _mail),
-    _held_out("uuencode", _uuencoded),
     _held_out("quoted-lines", _quoted_lines),
     _held_out("rot13-in-base64", _nested),
     _held_out("alternating-case", _alternating),
     _held_out("split-by-tags", _markup),
     _held_out("json-fullwidth", _json_string),
+    _held_out("circled", _named("CIRCLED LATIN {kind} LETTER {letter}")),
+    _held_out("a-letter-a-line", "\n".join),
+    _held_out("snake-case", lambda text: "_".join(text.split()) if " " in text else None),
+    _held_out("table-cells", _cells),
+    _held_out("bidi-override", _bidi),
+    _held_out("pig-latin", _pig_latin),
 )

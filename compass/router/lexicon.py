@@ -56,7 +56,8 @@ DEEP_PHRASES = _phrases(
     r"\bpros and cons", r"\bbreak the (?:circular|cycle)", r"\bwhether (?:we|it|the|an?)\b",
     r"\bprototype\b", r"\bpropose\b", r"\bdefine the\b",
     r"\bfind the (?:likely )?(?:source|cause|bottleneck)", r"\bmake sense of",
-    r"\b(?:look|looking) (?:at|into) (?:whether|why|how)", r"\bfind out what\b",
+    r"\b(?:look|looking) (?:at|into) (?:whether|why|how)", r"\bfind out (?:what|where|how)\b",
+    r"\bwhether (?:our|my|their|this|that|these)\b", r"\bmake it impossible\b",
 )  # fmt: skip
 
 #: Things so small that the change is the instruction.
@@ -66,7 +67,7 @@ SMALL = _words(
     r"string spelling letter comment comments port number numbers link url revision commit branch size "
     r"footprint pinout nets? pin capacitor sentence paragraph contents logs? level license licence patch "
     r"timeout text import gitignore copyright caption semicolon whitespace punctuation colou?r filename "
-    r"folder path row email icon datasheet layers count suffix prefix bracket bullet"
+    r"folder path row email icon message diff datasheet layers count suffix prefix bracket bullet"
 )
 #: Things of a function's or a feature's size.
 MEDIUM = _words(
@@ -95,7 +96,7 @@ LARGE = _words(
     r"repositories firmware hal kernel driver daemon incremental invalidation conflict conflicts offline "
     r"sync exactly-once at-most-once semantics fault-tolerant resilience recoverable recovery rollback "
     r"interoperate interoperability vulnerabilit\w* attacker attackers exploit exploits escape "
-    r"exfiltrate versioning deprecation isolation starvation planner topology algorithm debt feasibility "
+    r"exfiltrate versioning isolation lock-free starvation planner topology algorithm debt feasibility "
     r"design architecture state tenancy flaky hang hangs stall stalls nondeterminis\w* undocumented "
     r"sourcing"
 )
@@ -124,8 +125,10 @@ UNSURE = _phrases(
     r"\bnothing (?:so far|conclusive)", r"\binconclusive\b", r"\bevery night\b", r"\bonly on (?:ci|the)\b",
     r"\bfor no (?:obvious )?reason", r"\bonly (?:under|appears under|happens)\b",
     r"\bunder (?:production )?load\b", r"\bsince last\b", r"\bunexplained\b", r"\bnoisy\b", r"\bno idea\b",
-    r"\boccasionally\b", r"\bcannot be reproduced\b", r"\blikely (?:source|cause)",
+    r"\boccasionally\b", r"\blikely (?:source|cause)",
     r"\bwhy do(?:es)? our\b", r"\bkeeps? (?:\w+ing)\b",
+    r"\b(?:one|two|three|a few) (?:\w+ )?in (?:a|every|ten) (?:hundred|thousand|million)\b",
+    r"\bcan(?:not|'t) (?:be )?reproduced?\b",
 )  # fmt: skip
 #: What must not go wrong while the work is done.
 RISK = _phrases(

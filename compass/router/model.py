@@ -12,14 +12,14 @@ from compass.router.features import Feature
 
 #: Points a feature adds, times its strength; positive is harder.
 WEIGHTS = {
-    "looking-verb": -2.05, "touching-verb": -1.83, "neutral-verb": -0.23, "constructive-verb": 0.67,
-    "deep-verb": 2.74, "deep-phrase": 1.64, "small-object": -0.89, "medium-object": 0.58,
-    "large-object": 2.09, "wide": 1.46, "unsure": 1.55, "risk": 1.09, "judgement": 1.49, "lookup": -1.65,
-    "trivial-add": -1.38, "named": -0.47, "literal": -0.66, "place": -0.7, "naming": -0.57, "steps": 0.61,
-    "length": 0.54, "declined": -0.8, "narrowed": -1.0, "played-down": -0.02,
+    "looking-verb": -2.17, "touching-verb": -1.83, "neutral-verb": -0.37, "constructive-verb": 0.55,
+    "deep-verb": 2.72, "deep-phrase": 1.67, "small-object": -0.97, "medium-object": 0.51,
+    "large-object": 2.17, "wide": 1.61, "unsure": 1.7, "risk": 1.2, "judgement": 1.48, "lookup": -1.71,
+    "trivial-add": -1.36, "named": -0.65, "literal": -0.72, "place": -0.69, "naming": -0.54,
+    "steps": 0.83, "length": 0.75, "declined": -0.8, "narrowed": -1.0, "played-down": -0.01,
 }  # fmt: skip
 #: Scores at which the middle and the strongest tier become likelier than the one below.
-CUTS = (-0.12, 4.14)
+CUTS = (-0.16, 4.34)
 #: How steeply probability follows the score.
 SLOPE = 1.0
 

@@ -1,7 +1,19 @@
 """The guardrail's rules: one module a subject, each with a table from command names to functions."""
 
 from compass.guardrail.machine import Handler
-from compass.guardrail.rules import access, branches, code, disks, erase, text, transfer, wrappers, writes
+from compass.guardrail.rules import (
+    access,
+    branches,
+    disks,
+    elsewhere,
+    erase,
+    interpreters,
+    shells,
+    text,
+    transfer,
+    wrappers,
+    writes,
+)
 
 #: Every command a rule knows, by name.
 HANDLERS: dict[str, Handler] = {
@@ -12,6 +24,8 @@ HANDLERS: dict[str, Handler] = {
     **access.HANDLERS,
     **branches.HANDLERS,
     **transfer.HANDLERS,
-    **code.HANDLERS,
+    **interpreters.HANDLERS,
+    **shells.HANDLERS,
     **wrappers.HANDLERS,
+    **elsewhere.HANDLERS,
 }

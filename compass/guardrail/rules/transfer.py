@@ -5,6 +5,7 @@ import re
 from compass.guardrail import paths
 from compass.guardrail.machine import Call, Handler
 from compass.guardrail.options import Options, read
+from compass.guardrail.rules import curl_options
 from compass.guardrail.words import REMOTE, SECRET, UNKNOWN, known, plain
 
 _LOCAL = re.compile(
@@ -13,95 +14,6 @@ _LOCAL = re.compile(
 #: Headers whose business is to carry a credential to the service asked.
 _CREDENTIAL_HEADER = re.compile(r"(?i)(?:proxy-)?authorization\s*:|[\w-]*(?:token|key)\s*:|x-auth-\w+\s*:")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
-
-_CURL_SHORT = "ACDEFHKPQTUXYbcdehmortuwyz"
-_CURL_LONG = [
-    "data",
-    "data-raw",
-    "data-binary",
-    "data-urlencode",
-    "data-ascii",
-    "json",
-    "form",
-    "form-string",
-    "upload-file",
-    "output",
-    "output-dir",
-    "header",
-    "user",
-    "user-agent",
-    "request",
-    "url",
-    "cookie",
-    "cookie-jar",
-    "referer",
-    "proxy",
-    "cert",
-    "key",
-    "cacert",
-    "capath",
-    "config",
-    "connect-timeout",
-    "max-time",
-    "retry",
-    "write-out",
-    "range",
-    "limit-rate",
-    "resolve",
-    "netrc-file",
-    "oauth2-bearer",
-    "aws-sigv4",
-    "proxy-user",
-    "retry-delay",
-    "max-redirs",
-    "interface",
-    "unix-socket",
-    "dump-header",
-    "stderr",
-    "trace",
-    "trace-ascii",
-    "connect-to",
-    "ciphers",
-    "tls-max",
-    "url-query",
-    "proxy-header",
-    "variable",
-    "expand-data",
-    "expand-url",
-    "etag-save",
-    "etag-compare",
-    "hostpubsha256",
-    "pass",
-    "dns-servers",
-    "doh-url",
-    "expand-output",
-    "quote",
-]
-_CURL_FLAGS = (
-    "silent",
-    "show-error",
-    "fail",
-    "location",
-    "insecure",
-    "remote-name",
-    "remote-header-name",
-    "verbose",
-    "get",
-    "head",
-    "compressed",
-    "include",
-    "netrc",
-    "progress-bar",
-    "create-dirs",
-    "remote-name-all",
-    "fail-with-body",
-    "http1.1",
-    "http2",
-    "ipv4",
-    "ipv6",
-    "parallel",
-    "globoff",
-)
 
 
 def _sends(call: Call, value: str, where: str, target: str) -> None:
@@ -158,7 +70,7 @@ def _base(url: str) -> str:
 
 
 def _curl(call: Call) -> str:
-    options = read(call.args, short=_CURL_SHORT, long=_CURL_LONG, flags=_CURL_FLAGS)
+    options = read(call.args, short=curl_options.SHORT, long=curl_options.LONG, flags=curl_options.FLAGS)
     urls = options.operands + options.all("url", "expand-url")
     target = urls[0] if urls else ""
     for value in options.all(

@@ -83,6 +83,21 @@ def test_hook_reads_what_tools_return() -> None:
     denied = answer(json.dumps({**after, "tool_response": {"body": text}}))
     assert not denied.allow
     assert denied.to_json()["decision"] == "block"
+    assert answer(json.dumps({"hook_event_name": "PostToolUse", "tool_response": "fine"})).allow
+    assert not answer(json.dumps({"hook_event_name": "PostToolUse"})).allow
+
+
+def test_an_expected_failure_is_one_line_with_its_exit_code(tmp_path: Path) -> None:
+    broken = tmp_path / "pricing.json"
+    broken.write_text("{")
+    runner = CliRunner()
+    result = runner.invoke(app, ["bench", "--cost", "--pricing", str(broken)])
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert str(broken) in result.stderr
+    missing = runner.invoke(app, ["bench", "--router", "--save", str(tmp_path / "no" / "x.json")])
+    assert missing.exit_code == 2
+    assert "x.json" in missing.stderr
 
 
 def test_branch_is_read_without_git(tmp_path: Path) -> None:

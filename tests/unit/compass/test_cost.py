@@ -90,11 +90,56 @@ def test_the_repositorys_table_is_used_where_it_prices_every_tier(
     file = tmp_path / "pricing.json"
     monkeypatch.setattr(cost, "_REPOSITORY", file)
     assert load().version == "seed-2026-07"
-    file.write_text(json.dumps({"tableVersion": "9", "models": {}}))
+    file.write_text(json.dumps({"tableVersion": "9", "models": {"haiku-1": {"input": 1, "output": 2}}}))
     assert load().version == "seed-2026-07"
     models = {name: {"input": 1, "output": 2} for name in ("haiku-1", "sonnet-1", "opus-1")}
     file.write_text(json.dumps({"tableVersion": "9", "models": models}))
     assert load().version == "9"
+    assert load("seed-2026-07").version == "seed-2026-07"
+
+
+def test_fields_nobody_asked_for_are_left_alone(tmp_path: Path) -> None:
+    """The benchmark's table says more of each model than this module needs."""
+    row = {
+        "cacheRead": 0.1,
+        "cacheWrite": 1.25,
+        "segment": "api",
+        "pinning": "strong",
+        "longPrompt": {"above": 9},
+    }
+    models = {
+        f"anthropic:claude-{tier}-9": {"input": price, "output": 5 * price, **row}
+        for price, tier in ((1, "haiku"), (3, "sonnet"), (5, "opus"))
+    }
+    models |= {"local:*": {"input": None, "output": None, **row}, "odd": []}  # type: ignore[dict-item]
+    file = tmp_path / "pricing.json"
+    file.write_text(json.dumps({"tableVersion": "1", "currency": "USD", "models": models, "more": 1}))
+    assert load(file=file).prices["opus"] == Price(5, 25)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "no object"),
+        ('{"models": []}', "no object"),
+        ('{"currency": "EUR"}', "EUR"),
+        (
+            json.dumps({"models": {t: {"input": "dear", "output": 1} for t in ("haiku", "sonnet", "opus")}}),
+            "dear",
+        ),
+    ],
+)
+def test_a_broken_table_is_refused_with_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, told: str
+) -> None:
+    file = tmp_path / "pricing.json"
+    file.write_text(text)
+    with pytest.raises(PriceError, match=rf"pricing\.json.*{told}"):
+        load(file=file)
+    monkeypatch.setattr(cost, "_REPOSITORY", file)
+    with pytest.raises(PriceError, match=rf"pricing\.json.*{told}"):
+        load()
     assert load("seed-2026-07").version == "seed-2026-07"
 
 

@@ -10,18 +10,9 @@ from hypothesis import strategies as st
 
 from compass.bench.guardrail import cases
 from compass.guardrail import findings
+from compass.guardrail.nodes import Compound, Function, Node, Pipeline, Sequence, Simple
 from compass.guardrail.rules import HANDLERS
-from compass.guardrail.syntax import (
-    DEPTH,
-    Compound,
-    Function,
-    Node,
-    Pipeline,
-    Sequence,
-    Simple,
-    TooDeepError,
-    parse,
-)
+from compass.guardrail.syntax import DEPTH, TooDeepError, parse
 
 ORACLE = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 

@@ -1,41 +1,15 @@
-"""Interpreter one-liners and scripts: what Python, Perl, Ruby, Node, PHP, awk and others would do to the
-machine.
-
-Python is parsed with ``ast``; the others are read for the handful of calls that delete, run, fork, write or
-send.
-"""
+"""Python programs, parsed with ``ast``: what they would delete, run, fork, write or send."""
 
 import ast
 import re
 import warnings
-from collections.abc import Iterator
+from dataclasses import replace
 
-from compass.guardrail.machine import Call, Handler
-from compass.guardrail.options import read
+from compass.guardrail.machine import Call
+from compass.guardrail.rules import languages
 from compass.guardrail.rules.erase import erase
-from compass.guardrail.words import DECODED, QUESTION, REMOTE, SECRET, STAR, UNKNOWN, known, origins
-
-#: Longest program that is looked at; the rest of it is not.
-_LONGEST = 65_536
-
-
-def program(call: Call, text: str, language: str) -> None:
-    """Judge a program's text that is about to run."""
-    if REMOTE in text and known(text).strip(" \n" + UNKNOWN) == "":
-        call.report("download-run", "remote-code", f"feeds {language} text that was fetched over the network")
-        return
-    if origins(text) and DECODED in text:
-        call.report("download-run", "decoded", f"feeds {language} a program that is decoded on the spot")
-    text = known(text)[:_LONGEST]
-    inner = Call(call.machine, call.state, call.argv, call.stdin, call.span, (*call.via, language), call.raw)
-    if language == "python":
-        _python(inner, text)
-    else:
-        _other(inner, text)
-
-
-# --- Python
-# -----------------------------------------------------------------------------------------------------
+from compass.guardrail.rules.languages import GLOB
+from compass.guardrail.words import DECODED, REMOTE, SECRET, UNKNOWN, known, origins
 
 _SHELL_CALLS = {
     "os.system",
@@ -237,7 +211,7 @@ class _Python(ast.NodeVisitor):
         owner = walk.func.value if isinstance(walk.func, ast.Attribute) else None
         root = self.text(walk.args[0]) if walk.args else self.text(owner)
         if _DELETES.search("".join(ast.dump(statement)[:4_000] for statement in node.body[:20])):
-            erase(self.call, root.translate(_GLOB), recursive=True, how="python")
+            erase(self.call, root.translate(GLOB), recursive=True, how="python")
 
     def visit_For(self, node: ast.For) -> None:
         """Bind a loop's variable to the values listed, joined by being visited one by one."""
@@ -336,7 +310,7 @@ class _Python(ast.NodeVisitor):
             elif DECODED in value:
                 self.call.report("download-run", "decoded", "runs Python that is decoded on the spot")
             elif UNKNOWN not in value and len(self.call.via) < 6:
-                program(self.call, value, "python")
+                judge(replace(self.call, via=(*self.call.via, "python")), known(value))
 
     def _sends(self, node: ast.Call, name: str) -> None:
         if _SENDS.search(name):
@@ -388,351 +362,13 @@ class _Python(ast.NodeVisitor):
                 self.call.write(self.text(node.func.value), UNKNOWN)
 
 
-_SOCKET = re.compile(r"(?i)\bsocket\b|TCPSocket|fsockopen|/inet/tcp|IO::Socket|net\.connect|net\.Socket")
-_HANDED_ON = re.compile(
-    r"(?i)dup2|pty\.spawn|STDIN\s*,|reopen|\bexec\b|subprocess|proc_open|spawn|popen|\bsystem\b|\.pipe\("
-)
-_SHELL_NAME = re.compile(r"(?i)/bin/(?:ba|da|z|k)?sh\b|cmd\.exe|\bsh\s+-i|powershell")
-
-
-def _remote_shell(call: Call, text: str) -> None:
-    """The three parts of a reverse shell in one program: a socket, a shell, and one handed to the other."""
-    if _SOCKET.search(text) and _HANDED_ON.search(text) and _SHELL_NAME.search(text):
-        call.report("download-run", "remote-shell", "hands a shell to the network")
-
-
-def _python(call: Call, text: str) -> None:
-    _remote_shell(call, text)
+def judge(call: Call, text: str) -> None:
+    """Judge a Python program; one that does not parse is read like the languages that are not parsed."""
+    languages.remote_shell(call, text)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text.replace("\x00", "") or "0")
         _Python(call).visit(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        _other(call, text)
-
-
-# --- Other languages
-# --------------------------------------------------------------------------------------------
-
-_QUOTED = r"""(?:"((?:[^"\\\n]|\\.){0,2000})"|'((?:[^'\\\n]|\\.){0,2000})')"""
-_RUNS = re.compile(
-    r"(?:\bsystem|\bexec|\bexecSync|\bshell_exec|\bpassthru|\bpopen|\bspawnSync|\bspawn|\bexecFile|\bexecFileSync|"
-    r"\bos\.execute|\bio\.popen|\bproc_open|\bdo shell script|\bcapture2?e?|\bexecvp?)\s*\(?\s*"
-    + _QUOTED
-    + r"(\s*,\s*[^;\n)]{0,400})?"
-)
-_GLOB = str.maketrans({"*": STAR, "?": QUESTION})
-_BACKTICKS = re.compile(
-    r"`([^`\n]{1,2000})`|(?:\bqx|%x)\s*(?:\(([^)\n]{1,2000})|\{([^}\n]{1,2000})|\[([^\]\n]{1,2000})|"
-    r"/([^/\n]{1,2000})|\|([^|\n]{1,2000})|!([^!\n]{1,2000}))"
-)
-_TREES = re.compile(
-    r"\b(?:rmtree|remove_tree|rm_rf|rm_r|rmSync|rmdirSync|rm|rimraf(?:Sync)?|removeSync|emptyDirSync|delete_tree|"
-    r"remove_entry_secure|remove_dir|rmdir|removeRecursively|deleteDirectory|remove_all|RemoveAll|remove_dir_all|"
-    r"Deno\.remove(?:Sync)?)\s*[(\[]*\s*\[?\s*" + _QUOTED
-)
-_UNLINKS = re.compile(
-    r"\b(?:unlink|unlinkSync|remove|File\.delete|Remove)\s*\(?\s*(?:glob\s*\(?\s*|<)?" + _QUOTED
-)
-_ENDLESS = (
-    r"(?:\b(?:while|until)\b\s*\(?\s*(?:1|true|!0|0|false|:)\s*\)?|\bfor\s*\(\s*;\s*;\s*\)|"
-    r"\bloop\b|\bforever\b)"
-)
-_FORKS = re.compile(
-    r"\b(?:pcntl_)?fork\b\s*(?:\(\s*\))?\s*(?:while|until)\b|\b(?:while|until)\b\s*\(?\s*(?:pcntl_)?fork\b|"
-    + _ENDLESS
-    + r"[^\n]{0,80}\b(?:(?:pcntl_)?fork\b|os\.fork\b|spawn\w*\s*\()|\bfork\b\s*;\s*redo|"
-    r"\bfunction\s+(\w+)[^\n]{0,40}\{[^\n]{0,80}(?:spawn|fork|exec)\w*\([^\n]{0,80}\1\(\)|"
-    r"spawn\w*\(\s*process\.(?:argv|execPath)[^\n]{0,200}(?:__filename|process\.argv)|\bfork\s*\(\s*__filename"
-)
-_BACKGROUND_LOOP = re.compile(
-    r"while\s*\(?\s*(?:1|true)\s*\)?[^\n]{0,40}(?:os\.execute|system|exec|popen)\s*\([^\n]{0,200}&\s*['\"]"
-)
-_WRITES = re.compile(
-    r"\b(?:writeFile(?:Sync)?|appendFile(?:Sync)?|createWriteStream|file_put_contents|File\.write|IO\.write|"
-    r"truncate(?:Sync)?|Deno\.writeTextFile(?:Sync)?|set-content|out-file)\s*\(?\s*"
-    + _QUOTED
-    + r"|\b(?:open|fopen|File\.open|File\.new)\s*\(?\s*(?:my\s+)?(?:\$?\w+\s*,\s*)?"
-    + _QUOTED
-    + r"\s*,\s*['\"]?(?:[waWA+>]|r\+)"
-    + r"|\bopen\s*\(?\s*(?:my\s+)?\$?\w+\s*,\s*['\"]\+?>{1,2}['\"]?\s*,?\s*['\"]?([^'\"\n)]{1,300})"
-)
-_MODES = re.compile(
-    r"\bchmod(?:Sync)?\s*\(?\s*(?:(0[oO]?[0-7]{3,4})\s*,\s*"
-    + _QUOTED
-    + r"|"
-    + _QUOTED
-    + r"\s*,\s*(0[oO]?[0-7]{3,4}))"
-)
-_READS = re.compile(
-    r"\b(?:readFile(?:Sync)?|file_get_contents|File\.read|IO\.read|fopen|open|slurp|require|get-content|gc)\s*\(?\s*"
-    + _QUOTED,
-    re.I,
-)
-_NETWORK = re.compile(
-    r"(?i)\bhttps?://|\bfetch\s*\(|\bhttps?\.(?:request|get|post)|Net::HTTP|LWP|IO::Socket|TCPSocket|curl_exec|fsockopen|"
-    r"\bnet\.connect|socket\.tcp|URI\.open|/inet/tcp|axios|invoke-webrequest|invoke-restmethod|webclient"
-)
-_FETCHED_EVAL = re.compile(
-    r"(?i)(?:\biex\b|invoke-expression)[^\n]{0,200}(?:\biwr\b|\birm\b|invoke-webrequest|invoke-restmethod|downloadstring|webclient)|"
-    r"(?:\biwr\b|\birm\b|invoke-webrequest|invoke-restmethod|downloadstring)[^\n]{0,200}\|\s*(?:iex\b|invoke-expression)|"
-    r"\beval\b[^\n]{0,120}(?:URI\.open|open\s*\(\s*['\"]https?|Net::HTTP|LWP::Simple|\bget\s*\(?\s*['\"]https?|file_get_contents\s*\(\s*"
-    r"['\"]https?|fetch\()|fetch\([^\n]{0,200}\.text\(\)[^\n]{0,80}(?:eval|Function)|https?['\"]?\)?\.get\([^\n]{0,300}\beval\s*\("
-)
-
-
-def _strings(found: re.Match[str], first: int = 1) -> str:
-    return next((group for group in found.groups()[first - 1 :] if group is not None), "")
-
-
-def _other(call: Call, text: str) -> None:
-    """Judge a program in a language that is not parsed: the calls that matter, by name."""
-    code = _without_comments(text)
-    _remote_shell(call, code)
-    if _FORKS.search(_without_strings(code)) or _BACKGROUND_LOOP.search(code):
-        call.report("fork-bomb", "loop", "forks in an endless loop")
-    for found in _each(_RUNS, code):
-        command = _unquote(found.group(1) if found.group(1) is not None else found.group(2) or "")
-        rest = [_unquote(a or b) for a, b in re.findall(_QUOTED, found.group(3) or "")]
-        if rest and " " not in command:
-            call.run([command, *rest])
-        else:
-            call.shell(_home(command), "code")
-    for found in _each(_BACKTICKS, code):
-        call.shell(_strings(found), "code")
-    for pattern, deep in ((_TREES, True), (_UNLINKS, False)):
-        for found in _each(pattern, code):
-            path = _home(_unquote(_strings(found))).translate(_GLOB)
-            erase(call, path, recursive=deep, how="code")
-    for found in _each(_MODES, code):
-        mode, path = found.group(1) or found.group(6), _strings(found, 2)
-        call.run(["chmod", mode.lower().replace("0o", "0"), _home(_unquote(path))])
-    for found in _each(_WRITES, code):
-        call.write(_home(_unquote(_strings(found))), UNKNOWN)
-    if _FETCHED_EVAL.search(code):
-        call.report("download-run", "remote-code", "evaluates text that was fetched over the network")
-    if _NETWORK.search(code):
-        carried = any(SECRET in call.read(_home(_unquote(_strings(found)))) for found in _each(_READS, code))
-        if carried or re.search(r"JSON\.stringify\(process\.env\)|ENV\.to_h|%ENV\b.{0,40}join", code):
-            call.report("exfiltration", "upload", "sends a secret over the network")
-
-
-def _each(pattern: re.Pattern[str], code: str) -> Iterator[re.Match[str]]:
-    for number, found in enumerate(pattern.finditer(code)):
-        if number >= 100:
-            return
-        yield found
-
-
-def _home(path: str) -> str:
-    return re.sub(
-        r"^(?:~|\$HOME|#\{ENV\[.HOME.\]\}|\$\{process\.env\.HOME\}|\$ENV\{HOME\})(?=/|$)", "/home/user", path
-    )
-
-
-def _unquote(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
-
-
-def _without_strings(code: str) -> str:
-    return re.sub(r"\"[^\"\n]*\"|'[^'\n]*'", '""', code)
-
-
-def _without_comments(text: str) -> str:
-    return re.sub(r"(?m)^\s*(?:#(?!include|!)|//).*$", "", text)
-
-
-# --- The interpreters' own options
-# ------------------------------------------------------------------------------
-
-_CODE_OPTIONS = {
-    "python": ("c", "cmWXQ"),
-    "perl": ("eE", "eEImMiDFlx0"),
-    "ruby": ("e", "eIrCEFKTWx"),
-    "node": ("ep", "eprC"),
-    "php": ("rBER", "rBERcdfFStz"),
-    "lua": ("e", "el"),
-    "osascript": ("e", "el"),
-    "pwsh": ("", ""),
-    "R": ("e", "ef"),
-    "tclsh": ("", ""),
-    "expect": ("c", "cfd"),
-    "groovy": ("e", "ecDi"),
-    "scala": ("e", "e"),
-    "julia": ("eE", "eELJptH"),
-    "guile": ("c", "clsLex"),
-    "elixir": ("e", "er"),
-    "erl": ("", ""),
-    "deno": ("", ""),
-    "bun": ("e", "er"),
-}
-_LONG_CODE = ("eval", "print", "run", "command", "execute", "expression", "encodedcommand", "code")
-
-
-def _language(name: str) -> str:
-    base = re.sub(r"[\d.]+$", "", name)
-    aliases = {
-        "pypy": "python",
-        "python": "python",
-        "nodejs": "node",
-        "rscript": "R",
-        "luajit": "lua",
-        "powershell": "pwsh",
-        "irb": "ruby",
-        "ipython": "python",
-        "jruby": "ruby",
-        "bunx": "bun",
-    }
-    return aliases.get(base.lower(), base)
-
-
-def _interpreter(call: Call) -> str:
-    language = _language(call.name)
-    wanted, letters = _CODE_OPTIONS.get(language, ("e", "e"))
-    if language == "pwsh":
-        return _powershell(call)
-    if language == "deno":
-        return _deno(call)
-    options = read(call.args, short=letters, long=_LONG_CODE, permute=False)
-    codes = [value for letter in wanted for value in options.all(letter)] + options.all(*_LONG_CODE)
-    if (
-        language == "perl"
-        and any(re.match(r"-\w*i", known(word)) for word in call.args[:3])
-        and options.has("p", "e")
-    ):
-        for word in options.operands:
-            call.write(word, UNKNOWN)
-    if codes:
-        for code in codes:
-            program(call, code, language)
-        return origins("".join(codes)) + UNKNOWN
-    if language == "python" and options.has("m"):
-        return UNKNOWN
-    if (language in ("ruby", "perl", "node") and options.has("c", "check")) or (
-        language == "php" and options.has("l")
-    ):
-        return UNKNOWN  # only the syntax is checked
-    script = options.operands[0] if options.operands else "-"
-    if REMOTE in script and not script.startswith("/dev/fd"):
-        call.report("download-run", "remote-code", f"runs {language} text that was fetched over the network")
-    text = call.stdin if script in ("-", "/dev/stdin") else call.read(script)
-    if text:
-        program(call, text, language)
-    return UNKNOWN
-
-
-def _powershell(call: Call) -> str:
-    words = [known(word) for word in call.args]
-    for index, word in enumerate(words):
-        lowered = word.lower()
-        if (
-            lowered.startswith("-")
-            and len(lowered) > 1
-            and "encodedcommand".startswith(lowered[1:])
-            and lowered != "-e"
-        ):
-            call.report("download-run", "decoded", "runs PowerShell that is decoded on the spot")
-        if lowered in ("-c", "-command", "/c", "-e") and index + 1 < len(words):
-            code = " ".join(words[index + 1 :])
-            program(call, code, "pwsh")
-            call.shell(code.replace("\\", "\\\\"), "pwsh")
-    if not words or words == ["-"]:
-        program(call, call.stdin, "pwsh")
-    return UNKNOWN
-
-
-def _deno(call: Call) -> str:
-    words = [known(word) for word in call.args]
-    if words[:1] == ["eval"] and len(words) > 1:
-        program(call, words[-1], "deno")
-    elif words[:1] == ["run"] and any(re.match(r"https?://", word) for word in words):
-        call.report("download-run", "remote-code", "runs a program straight from the network")
-    return UNKNOWN
-
-
-def _awk(call: Call) -> str:
-    options = read(call.args, short="fFviE", long=("file", "field-separator", "assign"), permute=False)
-    operands = options.operands
-    text = call.read(options.value("f", "file") or "") if options.has("f", "file") else (operands or [""])[0]
-    files = operands if options.has("f", "file") else operands[1:]
-    if _BACKGROUND_LOOP.search(text):
-        call.report("fork-bomb", "loop", "starts processes in an endless loop without waiting")
-    for found in _each(re.compile(r"\bsystem\s*\(\s*" + _QUOTED), text):
-        call.shell(_unquote(_strings(found)), "awk system")
-    for found in _each(re.compile(_QUOTED + r"\s*\|\s*getline|\|\s*" + _QUOTED), text):
-        call.shell(_unquote(_strings(found)), "awk pipe")
-    for found in _each(re.compile(r">>?\s*" + _QUOTED), text):
-        call.write(_unquote(_strings(found)), UNKNOWN)
-    if options.value("i") == "inplace":
-        for word in files:
-            call.write(word, UNKNOWN)
-    content = "".join(call.read(word) for word in files) or call.stdin
-    if re.search(r"print\s+\|\s*\"(?:ba|da|z)?sh\"", text):
-        call.shell(content, "awk pipe")
-    return origins(content) + UNKNOWN
-
-
-def _compile(call: Call) -> str:
-    """A C program on the input or in a file written just before, whose text forks for ever."""
-    text = call.stdin + "".join(call.read(word) for word in read(call.args, short="oxIlLD").operands)
-    target = read(call.args, short="oxIlLD").value("o") or "a.out"
-    if re.search(
-        r"(?:while\s*\(\s*(?:1|true)\s*\)|for\s*\(\s*;\s*;\s*\))\s*\{?\s*(?:\w+\s*=\s*)?fork\s*\(", text
-    ):
-        call.report("fork-bomb", "loop", "compiles a program that forks in an endless loop")
-    if REMOTE in text:
-        call.state.files[call.path(target)] = REMOTE + UNKNOWN
-    return UNKNOWN
-
-
-_PYTHONS = [
-    f"python{version}" for version in ("", "2", "3", *(f"3.{minor}" for minor in range(6, 16)), "2.7")
-]
-
-HANDLERS: dict[str, Handler] = {
-    **dict.fromkeys([*_PYTHONS, "pypy", "pypy3", "ipython", "ipython3"], _interpreter),
-    **dict.fromkeys(
-        [
-            "perl",
-            "perl5",
-            "ruby",
-            "jruby",
-            "irb",
-            "node",
-            "nodejs",
-            "bun",
-            "php",
-            "php7",
-            "php8",
-            "lua",
-            "lua5.3",
-            "lua5.4",
-            "luajit",
-            "osascript",
-            "pwsh",
-            "powershell",
-            "R",
-            "Rscript",
-            "rscript",
-            "tclsh",
-            "expect",
-            "groovy",
-            "scala",
-            "julia",
-            "guile",
-            "elixir",
-            "deno",
-        ],
-        _interpreter,
-    ),
-    "awk": _awk,
-    "gawk": _awk,
-    "mawk": _awk,
-    "nawk": _awk,
-    "gcc": _compile,
-    "cc": _compile,
-    "clang": _compile,
-    "tcc": _compile,
-    "g++": _compile,
-}
+        languages.judge(call, text)

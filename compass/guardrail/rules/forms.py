@@ -1,0 +1,132 @@
+"""How the words of each wrapper end and the wrapped command begins: a table, for ``wrappers``."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a wrapper's own words end: options with values, operands before the command, leading
+    assignments."""
+
+    short: str = ""
+    long: tuple[str, ...] = ()
+    operands: int = 0
+    assignments: bool = False
+
+
+#: By the wrapper's name.
+FORMS = {
+    "sudo": Form(
+        "ugphCrtTUDR",
+        (
+            "user",
+            "group",
+            "prompt",
+            "host",
+            "close-from",
+            "role",
+            "type",
+            "other-user",
+            "chdir",
+            "chroot",
+            "command-timeout",
+        ),
+        assignments=True,
+    ),
+    "doas": Form("uC"),
+    "nohup": Form(),
+    "setsid": Form(),
+    "nice": Form("n", ("adjustment",)),
+    "ionice": Form("cnpPu", ("class", "classdata", "pid")),
+    "chrt": Form("pTPD", operands=1),
+    "taskset": Form("", operands=1),
+    "timeout": Form("ks", ("kill-after", "signal"), operands=1),
+    "gtimeout": Form("ks", ("kill-after", "signal"), operands=1),
+    "stdbuf": Form("ioe", ("input", "output", "error")),
+    "unbuffer": Form(),
+    "command": Form(),
+    "builtin": Form(),
+    "exec": Form("a"),
+    "time": Form("fo", ("format", "output")),
+    "gtime": Form("fo", ("format", "output")),
+    "chroot": Form("", ("userspec", "groups"), operands=1),
+    "fakeroot": Form("lsib"),
+    "proot": Form("rbwqk"),
+    "eatmydata": Form(),
+    "torify": Form(),
+    "torsocks": Form(),
+    "proxychains": Form("f"),
+    "proxychains4": Form("f"),
+    "caffeinate": Form("tw"),
+    "strace": Form("eopPsaIbEuX"),
+    "ltrace": Form("eopsaulnxF"),
+    "unshare": Form("SGRw", ("map-user", "root", "wd", "setuid")),
+    "nsenter": Form("tSGrw", ("target", "setuid", "setgid", "root", "wd")),
+    "setpriv": Form("", ("reuid", "regid", "groups", "inh-caps", "bounding-set", "ambient-caps")),
+    "runcon": Form("turl", operands=1),
+    "systemd-run": Form(
+        "puHMtE",
+        (
+            "unit",
+            "property",
+            "uid",
+            "gid",
+            "nice",
+            "working-directory",
+            "setenv",
+            "on-active",
+            "on-calendar",
+            "description",
+            "slice",
+            "machine",
+        ),
+    ),
+    "systemd-inhibit": Form("", ("what", "who", "why", "mode")),
+    "firejail": Form(),
+    "bwrap": Form(),
+    "pkexec": Form("", ("user",)),
+    "flock": Form("wE", ("timeout", "wait", "conflict-exit-code"), operands=1),
+    "watch": Form("nq", ("interval", "equexit")),
+    "xvfb-run": Form("enfs", ("error-file", "server-num", "auth-file", "server-args")),
+    "dbus-run-session": Form(),
+    "prlimit": Form("p"),
+    "numactl": Form("CmNiplw"),
+    "cpulimit": Form("lpe"),
+    "catchsegv": Form(),
+    "rlwrap": Form("acCDfHlOpsStw"),
+    "start-stop-daemon": Form(
+        "xnupsRcgdNPIk", ("exec", "startas", "name", "user", "pidfile", "chuid", "chdir")
+    ),
+    "chpst": Form("ueUbcdflmnopr"),
+    "setuidgid": Form("", operands=1),
+    "gosu": Form("", operands=1),
+    "su-exec": Form("", operands=1),
+    "setarch": Form("", operands=1),
+    "linux32": Form(),
+    "linux64": Form(),
+    "faketime": Form("fm", operands=1),
+    "perf": Form("eo", operands=1),
+    "valgrind": Form(),
+    "gdb": Form("xp"),
+    "entr": Form(),
+    "parallel": Form("jNLnSaIdCkPs", ("jobs", "arg-file", "delay", "colsep")),
+    "winpty": Form(),
+    "tsocks": Form(),
+    "daemonize": Form("acelopu"),
+    "dtach": Form("AcenNrpz"),
+    "ld.so": Form("", ("library-path",)),
+    "ld-linux-x86-64.so.2": Form("", ("library-path",)),
+    "direnv": Form("", operands=2),
+    "poetry": Form("", operands=1),
+    "uv": Form("", operands=1),
+    "pipenv": Form("", operands=1),
+    "npx": Form("pc", ("package", "call")),
+    "bunx": Form(),
+    "hyperfine": Form("wrmMnPi", ("warmup", "runs")),
+    "script": Form("cTBEIOmo", ("command",)),
+    "nocache": Form(),
+    "sem": Form("jn"),
+    "ts": Form(),
+    "schroot": Form("cdup", ("chroot", "directory", "user")),
+    "mise": Form("", operands=1),
+}
