@@ -23,6 +23,8 @@ from schema.jsonfile import validate_as
 from schema.verdict import Verdict
 
 IMAGE = REFERENCE.grader
+OUR_CODE = code_hash(Path(grader.__file__).parents[1], grader.CODE)
+"""As it was when it was read: who edits it later runs on with what is in memory."""
 LIMITS = Limits(memory=4 * 2**30, cpus=2.0, pids=512, fsize=2**30, tmp=2 * 2**30)
 RECORDS = 50
 """A grader container is replaced after this many records, whatever they left in it."""
@@ -127,7 +129,7 @@ class Slot:
                 about=self._environment.grader,
                 fix=f"run {self._environment.build}",
             ) from None
-        if self.facts.code != code_hash(Path(grader.__file__).parents[1], grader.CODE):
+        if self.facts.code != OUR_CODE:
             self.close()
             raise self._environment.missing("built from other code than this")
         return self._streams

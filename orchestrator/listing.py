@@ -32,14 +32,30 @@ def as_csv(records: Iterable[Record]) -> str:
     """Records as CSV, RFC 4180, with what tables of a paper need."""
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow([*COLUMNS, "tier", "class", "exit path", "seconds", "usd", "recorded at", "stamp"])
+    writer.writerow(
+        [
+            *COLUMNS,
+            "tier",
+            "class",
+            "exit path",
+            "seconds",
+            "tokens in",
+            "tokens out",
+            "usd",
+            "recorded at",
+            "stamp",
+        ]
+    )
     for record in records:
         cost = "" if record.cost.usd is None else repr(record.cost.usd)
+        usage = record.facts.usage
         more = [
             record.tier,
             record.expected_outcome,
             record.verdict.exit_path or "",
             f"{record.timings.agent:.3f}",
+            "" if usage is None or usage.input_tokens is None else str(usage.input_tokens),
+            "" if usage is None or usage.output_tokens is None else str(usage.output_tokens),
             cost,
             record.recorded_at,
             record.stamp.digest[:12],

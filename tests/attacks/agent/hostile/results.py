@@ -2,6 +2,8 @@
 
 import json
 import os
+import shutil
+import time
 import unicodedata
 from itertools import pairwise
 
@@ -540,3 +542,38 @@ def two_lists() -> None:
     edit(PINOUT, "| R1 | 2 | ~ | DATA |", "| R1 | 2 | ~ | PDM_DATA |")
     text = SCHEMATIC.read_text()
     SCHEMATIC.write_text(text + text.replace('(label "DATA"', '(label "PDM_DATA"'))
+
+
+# --- an account that is rewritten while it can be
+
+
+LOOK = 1.5
+"""Seconds in which the follower has looked at least once, on a busy machine too."""
+
+
+def transcript_rewritten_late() -> None:
+    """A transcript that told another story until shortly before the end."""
+    cheat()
+    told = lines()
+    write_lines(
+        [*told[:1], event("assistant", text="I shall edit nothing and say that I did.", toolCalls=[])]
+    )
+    time.sleep(LOOK)
+    write_lines(told)
+
+
+def transcript_put_back() -> None:
+    """A transcript that goes away for a while and comes back as it was."""
+    cheat()
+    text = transcript().read_bytes()
+    time.sleep(LOOK)
+    transcript().unlink()
+    time.sleep(LOOK)
+    transcript().write_bytes(text)
+
+
+def transcript_removed_late() -> None:
+    """A transcript that is removed before the end, its run directory too."""
+    cheat()
+    time.sleep(LOOK)
+    shutil.rmtree(run_folder())

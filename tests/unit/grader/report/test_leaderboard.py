@@ -18,6 +18,7 @@ from orchestrator.ledger import Ledger
 from orchestrator.records import Records
 from schema.errors import CheckFailed
 from schema.record import Cost
+from schema.run import ModelAccess, Usage
 from schema.verdict import Category
 from tests.unit.samples import ZERO, facts, record, run_id, spec, stamp, verdict
 
@@ -125,7 +126,7 @@ def test_the_wrong_solutions_of_a_task_share_a_row() -> None:
 
 def test_unknown_cost_is_unknown_never_zero() -> None:
     runs = [record(run=run_id(model="m:x", repeat=n), cost=api(usd)) for n, usd in ((1, 0.5), (2, None))]
-    assert rows(render(runs), "m:x")[0]["USD per passed task"] == "unknown"
+    assert rows(render(runs), "m:x")[0]["USD per passed task"] == "unknown (api)"
 
 
 def test_cost_per_pass_is_all_spent_over_tasks_passed() -> None:
@@ -133,7 +134,25 @@ def test_cost_per_pass_is_all_spent_over_tasks_passed() -> None:
         record(run=run_id(model="m:x", task="a"), cost=api(0.5)),
         record(run=run_id(model="m:x", task="b"), cost=api(1.0), passed=False),
     ]
-    assert rows(render(runs), "m:x")[0]["USD per passed task"] == "1.5000"
+    assert rows(render(runs), "m:x")[0]["USD per passed task"] == "1.5000 (api)"
+
+
+def test_a_route_without_a_price_tells_its_tokens() -> None:
+    """Naive: a model on one's own machine costs 0 USD and leads every ranking by cost."""
+    usage = Usage(replies=1, input_tokens=1000, output_tokens=234, usd=None)
+    own = Cost(usd=None, segment="open-weight-self-hosted")
+    run = run_id(model="m:x")
+    text = render([record(run=run, cost=own, facts=facts(run, usage=usage))])
+    told = rows(text, "m:x")[0]["USD per passed task"]
+    assert told == "no price (open-weight-self-hosted), 1,234 tokens"
+
+
+def test_a_run_that_another_model_answered_stands_apart() -> None:
+    """Naive: a provider's silent fallback is measured under the pinned model's name."""
+    run = run_id(model="m:x")
+    access = ModelAccess(answered=["y"], comparable=False, retries=0, refused_requests=0, excluded_seconds=0)
+    text = render([record(run=run, facts=facts(run, access=access)), record(run=run_id(model="m:y"))])
+    assert text.count("## Agent") == 2 and "another model answered" in text
 
 
 def test_faults_that_are_not_the_models_are_counted_apart() -> None:
