@@ -45,3 +45,6 @@ class Attack:
     expect: Fails | Gold
     task: str = "rename-data-net"
     repeats: int = 1
+    rewrites: bool = False
+    """It changes its transcript after the honest part of the run wrote it: tampering, when the follower saw
+    the first version, and then nothing else is judged. Every attack that must fail may end so too."""

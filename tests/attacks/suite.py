@@ -19,6 +19,7 @@ from orchestrator.records import Finished, Report
 from schema.errors import CopperbenchError, Interrupted
 from schema.record import Record
 from schema.run import Plan, RunId, RunSpec
+from schema.verdict import Category
 from tests.attacks.attack import Attack, Fails, FindsNothing
 
 ROOT = Path(__file__).parents[2]
@@ -195,6 +196,9 @@ def _faults(project: Project, attack: Attack, record: Record, gold: Record) -> I
         yield "the gold solution itself does not pass"
     if record.facts.attempt != 1:
         yield f"{record.facts.attempt} attempts: {record.facts.earlier_faults}"
+    if record.facts.tampering and (attack.rewrites or isinstance(attack.expect, Fails)):
+        yield from _caught_in_the_act(record)
+        return
     if not isinstance(attack.expect, Fails):
         if outcomes(record) != outcomes(gold):
             yield f"not as gold: {_difference(record, gold)}"
@@ -205,6 +209,12 @@ def _faults(project: Project, attack: Attack, record: Record, gold: Record) -> I
         yield f"{verdict.verdict} ({verdict.category}): {_why(record)}"
     elif attack.expect.says not in (words := _words(record)):
         yield f"does not say {attack.expect.says!r}: {words[:300]}"
+
+
+def _caught_in_the_act(record: Record) -> Iterator[str]:
+    """The follower saw the transcript before it was rewritten, which is a race: then that is the record."""
+    if record.verdict.category is not Category.EVIDENCE_TAMPERED:
+        yield f"tampering was seen, and the record says {record.verdict.category}"
 
 
 def _words(record: Record) -> str:

@@ -58,6 +58,7 @@ ATTACKS = (
         "crashes when it writes the record",
         "allowed, and spelled out when quoted",
         Gold(),
+        rewrites=True,
     ),
     Attack("json-not-utf8", "decodes with replacement", BOUNDED, Fails(TAMPERED)),
     Attack("registry-bomb", "overflows its stack", BOUNDED, Fails(VIOLATION), REFUSE),
@@ -96,13 +97,18 @@ ATTACKS = (
     Attack("document-size", "reads documents of any size", TABLES, Fails(WRONG, "bytes")),
     Attack("diff-bomb", "takes quadratic time", "git counts under a limit of time", Fails(WRONG)),
     Attack(
-        "shell-parser-bomb", "hangs in its own parser", "bounded calls and characters, linear parser", Gold()
+        "shell-parser-bomb",
+        "hangs in its own parser",
+        "bounded calls and characters, linear parser",
+        Gold(),
+        rewrites=True,
     ),
     Attack(
         "orders-in-results",
         "lets a model grade",
         "no model grades; the orders are named in the record",
         Gold(),
+        rewrites=True,
     ),
     Attack("hostile-words-in-the-summary", "prints them", ONE_LINE, Fails(WRONG), REFUSE),
     Attack("hostile-words-in-names", "prints them", ONE_LINE, Fails(VIOLATION)),

@@ -31,7 +31,9 @@ ATTACKS = (
     Attack("pid-1-terminated", "takes it for a fault of the engine, and tries again", OWN_DOING, CRASHED),
     Attack("pid-1-hung-up", "the same", OWN_DOING, CRASHED),
     Attack("writes-during-collection", "collects a moving target", "collection starts after the end", Gold()),
-    Attack("clock-changes", "believes clocks", "no capability; times are never judged", Gold()),
+    Attack(
+        "clock-changes", "believes clocks", "no capability; times are never judged", Gold(), rewrites=True
+    ),
     Attack("ends-just-before-the-cap", "kills it all the same", "an end in time is an end", Gold()),
     Attack("socket-flood", "loses the host's sockets", "1,024 descriptors; a loopback of its own", Gold()),
     Attack("zombies", "fills the host's process table", "256 processes", Gold()),

@@ -565,11 +565,12 @@ def transcript_rewritten_late() -> None:
 def transcript_put_back() -> None:
     """A transcript that goes away for a while and comes back as it was."""
     cheat()
-    text = transcript().read_bytes()
+    path = transcript()
+    text = path.read_bytes()
     time.sleep(LOOK)
-    transcript().unlink()
+    path.unlink()
     time.sleep(LOOK)
-    transcript().write_bytes(text)
+    path.write_bytes(text)
 
 
 def transcript_removed_late() -> None:
