@@ -140,4 +140,5 @@ def _interrupts(engine: Engine, pool: GraderPool, stop: threading.Event) -> Iter
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # On the way out a further signal must not cut short what is still to be tidied up.
+            signal.signal(number, signal.SIG_IGN if stop.is_set() else handler)

@@ -85,7 +85,7 @@ def test_an_image_whose_package_cannot_be_had_is_said_in_one_line_and_left_out(
             raise PackageMissing("npm cannot get it", fix="name a tarball")
         built.append(spec.tag)
 
-    monkeypatch.setattr(images, "_build", build)
+    monkeypatch.setattr(images, "build", build)
     monkeypatch.setattr(images, "_ensure_base", lambda *_: None)
     monkeypatch.setattr(images, "bake", lambda *_: None)
     images.build_all(PROJECT, cast("Any", SimpleNamespace()), said.append)
