@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from schema.verdict import Category
 
+AGENT = "hostile"
+
 
 @dataclass(frozen=True)
 class Fails:
@@ -45,3 +47,15 @@ class Attack:
     expect: Fails | Gold
     task: str = "rename-data-net"
     repeats: int = 1
+    script: str | None = None
+    """The scripted model that its agent has; None: it calls none."""
+
+    @property
+    def agent(self) -> str:
+        """Which agent performs it: one with a model is told by its command which attack to perform."""
+        return f"{AGENT}-{self.name}" if self.script else AGENT
+
+    @property
+    def model(self) -> str:
+        """The model's id, which tells an agent without a model which attack to perform."""
+        return f"scripted:{self.script}" if self.script else f"{AGENT}:{self.name}"
