@@ -7,6 +7,7 @@ the agent's end.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -26,17 +27,15 @@ from schema.errors import EngineError, EnvironmentFault, InfrastructureLeft
 from schema.gateway import SOCKET, Breach, GatewayConfig, GatewayEvent, ProviderLost
 from schema.run import Cap, ModelAccess, Usage
 
+SIGNALLED = frozenset({128 + signal.SIGKILL, 128 + signal.SIGTERM})
+"""Exit codes of a gateway that was ended from outside, which no agent can do. One that heeds TERM says
+``closed`` before it ends."""
 FOR_ALL = frozenset({"credential", "quota"})
 """Faults of a provider that every other run of the model would meet too."""
 
 
 class ProviderFault(EngineError):
     """The model's provider spoiled an attempt; it says nothing of the model."""
-
-    def __init__(self, what: str, *, usd: float | None) -> None:
-        super().__init__(what)
-        self.usd = usd
-        """What the attempt cost all the same; None when unknown."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +132,9 @@ class Access:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if value is not None:
+            # What was spent is wanted, however the attempt ended.
+            self._gateway.close()
         self._stack.close()
 
     @property
@@ -182,22 +184,26 @@ class Access:
                     about=self._way.route.model,
                     fix="check key and account, then run the same command again",
                 )
-            raise ProviderFault(
-                f"provider: {account.lost.kind} ({account.lost.status})",
-                usd=self.usage().usd if account.replies else 0.0,
-            )
-        if exit_ := self._gateway.fate():
-            if exit_.oom_killed:
-                return "requests"
+            raise ProviderFault(f"provider: {account.lost.kind} ({account.lost.status})")
+        exit_ = self._gateway.fate()
+        if exit_ is None:
+            return None
+        if (account.closed or exit_.code in SIGNALLED) and not exit_.oom_killed:
             raise EngineError(f"the gateway was lost (exit code {exit_.code})", about=self._name)
-        return None
+        # Out of memory, or broken by what it was sent: else breaking it would buy a new attempt.
+        return "requests"
 
     def usage(self) -> Usage:
         """What the gateway counted; whole once it is closed."""
         return self.account.usage(self._way.route.table_version)
 
-    def facts(self, lost_usd: float | None) -> ModelAccess:
-        """What the record keeps besides usage. ``lost_usd``: spent in attempts before this one."""
+    @property
+    def spent(self) -> float | None:
+        """USD so far, 0 before any request; None when unknown."""
+        return 0.0 if self.account.is_unused else self.usage().usd
+
+    def facts(self) -> ModelAccess:
+        """What the record keeps besides usage."""
         account = self.account
         return ModelAccess(
             answered=account.answered,
@@ -205,7 +211,6 @@ class Access:
             retries=account.retries,
             refused_requests=account.closed.refused if account.closed else len(account.refusals),
             excluded_seconds=account.excluded_seconds,
-            lost_usd=lost_usd,
         )
 
     def ledgers(self) -> dict[str, bytes]:

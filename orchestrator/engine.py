@@ -322,6 +322,8 @@ class Engine:
                     host_config=host,
                     stdin_open=spec.stdin,
                     network_disabled=spec.network == "none",
+                    # Else the proxies in this user's client configuration would reach agents.
+                    use_config_proxy=False,
                 )
             except ImageNotFound:
                 raise EngineError("no such image", about=spec.image, fix="run make images") from None

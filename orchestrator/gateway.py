@@ -93,6 +93,11 @@ class Account:
         names = self.answered
         return len(names) <= 1 and all(same_model(self.pinned, name) for name in names)
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether the gateway has ended and says that no reply was given, nor begun."""
+        return self.closed is not None and not self.closed.unfinished and not self.replies
+
     def usage(self, table_version: str | None) -> Usage:
         """Sums; None where one reply's part is unknown, or the gateway was lost with replies in flight."""
         replies, complete = self.replies, self.closed is not None and not self.closed.unfinished
@@ -163,6 +168,7 @@ class Gateway:
         self._on_event = on_event
         self._on_loss = on_loss
         self._closing = False
+        self._lost = False
         self._network = network
         self._mounts = list(mounts)
         self._attached: Attached | None = None
@@ -209,7 +215,7 @@ class Gateway:
 
     def fate(self) -> Exit | None:
         """How it ended, when it ended without being asked to: by running out of memory, or from outside."""
-        if self.account.closed is not None or not self.ended.is_set():
+        if not self._lost:
             return None
         self._engine.wait(self.container, 10)
         return self._engine.exit(self.container)
@@ -251,8 +257,9 @@ class Gateway:
             # Its end, ours, or a line that is none of its: all mean that nothing more can be learned.
             return
         finally:
+            self._lost = not self._closing
             self.ended.set()
-            if not self._closing:
+            if self._lost:
                 self._on_loss()
 
     def _take(self, event: GatewayEvent) -> None:

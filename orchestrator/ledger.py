@@ -87,10 +87,23 @@ class Ledger:
         )
         return number
 
-    def fault(self, run: RunId, claim: int, what: str, source: Source = "infrastructure") -> None:
-        """A claim of a run that is held ended in a fault of engine or host, or of the model's provider."""
+    def fault(
+        self,
+        run: RunId,
+        claim: int,
+        what: str,
+        source: Source = "infrastructure",
+        *,
+        usd: float | None = 0.0,
+    ) -> None:
+        """A claim of a run that is held ended in a fault of engine or host, or of the model's provider.
+
+        ``usd``: what its model cost all the same; None when unknown.
+        """
         self._append(
-            lambda prev: FaultLine(prev=prev, at=now(), run=str(run), claim=claim, source=source, what=what)
+            lambda prev: FaultLine(
+                prev=prev, at=now(), run=str(run), claim=claim, source=source, what=what, usd=usd
+            )
         )
 
     def record(self, run: RunId, claim: int, path: Path) -> None:

@@ -83,6 +83,16 @@ class Fault(NamedTuple):
 
     source: Source
     what: str
+    usd: float | None
+    """What its model cost all the same; None when unknown."""
+
+
+@dataclass
+class Lost:
+    """What an attempt's model cost, for when nothing else is left of it."""
+
+    usd: float | None = 0.0
+    """None when unknown."""
 
 
 @dataclass(frozen=True)
@@ -200,23 +210,22 @@ class Runner:
         # The budget survives restarts. A claim that we were killed in is no fault of engine or host.
         claim = max((line.claim for line in claims), default=0)
         faults = self._faults(job, claims)
-        lost_usd: float | None = 0.0
+        unaccounted = self._unaccounted(job, claims)
         while len(faults) < ATTEMPTS:
             if self.stop.is_set():
                 raise Interrupted("interrupted", about=str(job.run))
             attempt = len(faults) + 1
+            allotment = self._allotment(job)
             claim = self.ledger.claim(job.run, job.stamp.digest, attempt)
+            lost = Lost()
             try:
-                observed = self._observe(job, claim, lost_usd)
+                observed = self._observe(job, claim, allotment, lost)
             except EngineError as fault:
                 if self.stop.is_set():
                     raise Interrupted("interrupted", about=str(job.run)) from None
-                source: Source = "infrastructure"
-                if isinstance(fault, ProviderFault):
-                    source = "provider"
-                    lost_usd = None if lost_usd is None or fault.usd is None else lost_usd + fault.usd
-                faults.append(Fault(source, _withhold(str(fault))))
-                self.ledger.fault(job.run, claim, faults[-1].what, source)
+                source: Source = "provider" if isinstance(fault, ProviderFault) else "infrastructure"
+                faults.append(Fault(source, _withhold(str(fault)), lost.usd))
+                self.ledger.fault(job.run, claim, faults[-1].what, source, usd=lost.usd)
                 log.warning("attempt-lost", claim=claim, attempt=attempt, fault=faults[-1].what)
                 self._await_engine()
                 continue
@@ -229,19 +238,26 @@ class Runner:
                 seconds=round(observed.ended.seconds, 3),
                 bytes=observed.collected.stream_bytes,
             )
-            facts = self._facts(job, observed, claim, attempt, faults)
+            lost_usd = None if unaccounted else _sum(faults)
+            facts = self._facts(job, observed, claim, attempt, faults, lost_usd)
             return self._judge(job, self._keep(job, facts, observed), began)
-        return self._record_lost(job, claim, faults, began)
+        return self._record_lost(job, claim, faults, None if unaccounted else _sum(faults), began)
 
     def _faults(self, job: Job, claims: list[ClaimLine]) -> list[Fault]:
         """What attempts before this process's lost a run of this stamp to."""
         ours = {line.claim for line in claims if line.stamp == job.stamp.digest}
         lines = self.ledger.of(job.run)
         return [
-            Fault(line.source, line.what)
+            Fault(line.source, line.what, line.usd)
             for line in lines
             if isinstance(line, FaultLine) and line.claim in ours
         ]
+
+    def _unaccounted(self, job: Job, claims: list[ClaimLine]) -> bool:
+        """Whether a start of this stamp came to nothing and may have cost what nobody knows."""
+        ended = {line.claim for line in self.ledger.of(job.run) if isinstance(line, RecordLine | FaultLine)}
+        ours = {line.claim for line in claims if line.stamp == job.stamp.digest}
+        return job.way is not None and not ours <= ended
 
     def _await_engine(self) -> None:
         """An engine that is gone loses one attempt of the runs at hand, not all attempts of all runs.
@@ -259,24 +275,34 @@ class Runner:
 
     # --- launch, supervise, collect
 
-    def _observe(self, job: Job, claim: int, lost_usd: float | None) -> Observed:
-        budget, allotment = self.money.budget, None
-        if job.way and budget:
-            allotment = budget.take(job.way.config.caps.micro_usd)
-            if not allotment:
-                raise InfrastructureLeft("the budget of --max-usd is spent", fix="raise it and run again")
+    def _allotment(self, job: Job) -> int | None:
+        """Micro-USD of the suite's budget for one attempt; None without a budget.
+
+        Raises:
+            InfrastructureLeft: it is spent.
+        """
+        if job.way is None or self.money.budget is None:
+            return None
+        allotment = self.money.budget.take(job.way.config.caps.micro_usd)
+        if not allotment:
+            raise InfrastructureLeft("the budget of --max-usd is spent", fix="raise it and run again")
+        return allotment
+
+    def _observe(self, job: Job, claim: int, allotment: int | None, lost: Lost) -> Observed:
+        """One attempt. ``lost`` is told what it cost, however it ends."""
         access: Access | None = None
         try:
             with ExitStack() as stack:
                 if job.way:
                     access = stack.enter_context(self._access(job, job.way.allotted(allotment), claim))
-                return self._attempt(job, claim, access, lost_usd)
+                return self._attempt(job, claim, access)
         finally:
-            if budget and allotment:
-                spent = access.usage().usd if access and access.account.replies else 0.0
-                budget.give_back(allotment, None if spent is None else math.ceil(spent * 10**6))
+            lost.usd = access.spent if access else 0.0
+            if self.money.budget and allotment is not None:
+                spent = None if lost.usd is None else math.ceil(lost.usd * 10**6)
+                self.money.budget.give_back(allotment, spent)
 
-    def _attempt(self, job: Job, claim: int, access: Access | None, lost_usd: float | None) -> Observed:
+    def _attempt(self, job: Job, claim: int, access: Access | None) -> Observed:
         clock = Clock()
         started_at = now()
         with Sandbox(self.engine, self._sandbox_spec(job, claim, access)) as sandbox:
@@ -301,7 +327,7 @@ class Runner:
             tampering=list(capture.tampering(collected.entries)) if capture else [],
             captured_bytes=capture.size if capture else None,
             usage=access.usage() if access else None,
-            access=access.facts(lost_usd) if access else None,
+            access=access.facts() if access else None,
             ledgers=access.ledgers() if access else {},
             isolation=isolation,
             started_at=started_at,
@@ -417,7 +443,15 @@ class Runner:
         verdict = self.pool.grade(_bundle(job, facts, {})).verdict
         return _draft(job, facts, verdict, None, record.timings)
 
-    def _facts(self, job: Job, observed: Observed, claim: int, attempt: int, faults: list[Fault]) -> RunFacts:
+    def _facts(
+        self,
+        job: Job,
+        observed: Observed,
+        claim: int,
+        attempt: int,
+        faults: list[Fault],
+        lost_usd: float | None,
+    ) -> RunFacts:
         collected = observed.collected
         status: EvidenceStatus = "kept"
         if collected.secret:
@@ -437,6 +471,7 @@ class Runner:
             claim=claim,
             attempt=attempt,
             earlier_faults=[fault.what for fault in faults],
+            lost_usd=lost_usd,
             baseline_commit=job.baseline.facts.commit,
             baseline_sha256=job.baseline.facts.tree_sha256,
             started_at=observed.started_at,
@@ -460,7 +495,9 @@ class Runner:
             isolation=observed.isolation,
         )
 
-    def _record_lost(self, job: Job, claim: int, faults: list[Fault], began: float) -> tuple[Record, Path]:
+    def _record_lost(
+        self, job: Job, claim: int, faults: list[Fault], lost_usd: float | None, began: float
+    ) -> tuple[Record, Path]:
         """No attempt ran cleanly: a failure that says nothing about the model, shown apart."""
         last = faults[-1]
         facts = RunFacts(
@@ -468,6 +505,7 @@ class Runner:
             claim=claim,
             attempt=ATTEMPTS,
             earlier_faults=[fault.what for fault in faults[:-1]],
+            lost_usd=lost_usd,
             baseline_commit=job.baseline.facts.commit,
             baseline_sha256=job.baseline.facts.tree_sha256,
             started_at=now(),
@@ -567,6 +605,12 @@ def _draft(
     )
 
 
+def _sum(faults: list[Fault]) -> float | None:
+    """USD of lost attempts; None when that of one is unknown."""
+    known = [fault.usd for fault in faults if fault.usd is not None]
+    return round(sum(known), 6) if len(known) == len(faults) else None
+
+
 def _withhold(text: str) -> str:
     """Words of an engine or host, fit for a ledger: one line of bounded length, no credential."""
     line = " ".join(text.encode("utf-8", "replace").decode().split())[:1000]
@@ -587,10 +631,10 @@ def _cost(job: Job, facts: RunFacts) -> Cost:
     if job.way is None:
         return Cost(usd=None, segment=job.provider.segment, note="no model was called")
     version, segment = job.way.route.table_version, job.way.route.segment
-    spent = facts.usage.usd if facts.usage else None
-    lost = facts.access.lost_usd if facts.access else None
-    if spent is not None and lost is not None:
-        return Cost(usd=spent + lost, table_version=version, segment=segment)
+    # Without a usage no attempt is judged: what was spent is what was lost.
+    spent = facts.usage.usd if facts.usage else 0.0
+    if spent is not None and facts.lost_usd is not None and job.way.route.price and job.way.route.price.rates:
+        return Cost(usd=round(spent + facts.lost_usd, 6), table_version=version, segment=segment)
     return Cost(usd=None, table_version=version, segment=segment, note=_unknown(job.way, facts))
 
 
@@ -599,6 +643,8 @@ def _unknown(found: Way, facts: RunFacts) -> str:
         return f"{found.route.model} is not in the price table"
     if found.route.price.rates is None:
         return f"no price per token ({found.route.segment})"
-    if facts.usage is None or not facts.usage.replies:
+    if facts.lost_usd is None:
+        return "what an attempt cost that came to nothing is unknown"
+    if facts.usage is not None and not facts.usage.replies:
         return "no model reply"
     return "the usage of a reply is unknown"

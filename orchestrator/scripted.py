@@ -24,6 +24,8 @@ SOCKET = f"{FOLDER}/provider.sock"
 LIMITS = Limits(memory=256 * 2**20, cpus=1.0, pids=64, nofile=256, fsize=2**20, tmp=2**20)
 START_SECONDS = 30.0
 GOLD = "gold"
+CANNOT_BE_PLAYED = 2
+"""Exit code of a provider that does not know the script, or cannot play it on the task."""
 
 
 def job(loaded: LoadedTask, baseline: Tree, script: str) -> dict[str, Any]:
@@ -110,7 +112,8 @@ class ScriptedProvider:
         """Start it, and wait until it listens.
 
         Raises:
-            EngineError: the engine refused, or the script cannot be played.
+            EngineError: the engine refused.
+            UsageError: there is no such script, or it cannot be played on the task.
         """
         try:
             self._start()
@@ -159,6 +162,9 @@ class ScriptedProvider:
             self._attached.line(2**20)
         except (EOFError, OSError):
             said = self._attached.stderr.decode("utf-8", "replace").strip().splitlines()
+            if engine.wait(self.container, START_SECONDS) == CANNOT_BE_PLAYED:
+                model = f"scripted:{self._job['script']}"
+                raise UsageError(said[-1].removeprefix("scripted: "), about=model) from None
             raise EngineError(
                 f"it did not start ({said[-1] if said else 'no word from it'})", about=self._name
             ) from None

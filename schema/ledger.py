@@ -60,6 +60,8 @@ class FaultLine(_Line):
     claim: int = Field(ge=1)
     source: Literal["infrastructure", "provider"]
     what: str
+    usd: float | None = 0
+    """What its model cost all the same; None when unknown."""
 
 
 class RecordLine(_Line):

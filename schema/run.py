@@ -32,7 +32,8 @@ class RunId(Model):
     def ref(self) -> str:
         """As a git ref below ``refs/runs/``: every part encoded, so that no two runs share one."""
         parts = (self.suite_version, self.task, self.model, self.agent, self.condition, f"r{self.repeat}")
-        return "/".join(encode_name(part).replace(".", "%2E") for part in parts)
+        # Git allows neither in a ref: ``..``, and a caret, which stands for a capital letter.
+        return "/".join(encode_name(part).replace(".", "%2E").replace("^", "%5E") for part in parts)
 
     @property
     def short(self) -> str:
@@ -113,8 +114,6 @@ class ModelAccess(Model):
     refused_requests: int
     excluded_seconds: float
     """Taken off the agent's wall clock for the provider's faults."""
-    lost_usd: float | None = 0
-    """Spent in attempts that the provider spoiled; None when unknown."""
 
 
 class Isolation(Model):
@@ -174,7 +173,9 @@ class RunFacts(Model):
     oom_killed: bool = False
     volume_full: bool = False
     earlier_faults: list[str] = []
-    """What failed on the engine or host in attempts before this one; each granted a new attempt."""
+    """What failed on engine, host or provider in attempts before this one; each granted a new attempt."""
+    lost_usd: float | None = 0
+    """What lost attempts and starts that came to nothing cost; None when that of one is unknown."""
     infrastructure: str | None = None
     """What failed on the engine or host, seen by the orchestrator; None when nothing did."""
     provider_fault: str | None = None

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from schema.verdict import Category
 
+AGENT = "hostile"
+
 
 @dataclass(frozen=True)
 class Fails:
@@ -48,3 +50,15 @@ class Attack:
     rewrites: bool = False
     """It changes its transcript after the honest part of the run wrote it: tampering, when the follower saw
     the first version, and then nothing else is judged. Every attack that must fail may end so too."""
+    script: str | None = None
+    """The scripted model that its agent has; None: it calls none."""
+
+    @property
+    def agent(self) -> str:
+        """Which agent performs it: one with a model is told by its command which attack to perform."""
+        return f"{AGENT}-{self.name}" if self.script else AGENT
+
+    @property
+    def model(self) -> str:
+        """The model's id, which tells an agent without a model which attack to perform."""
+        return f"scripted:{self.script}" if self.script else f"{AGENT}:{self.name}"

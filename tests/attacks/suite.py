@@ -20,12 +20,12 @@ from schema.errors import CopperbenchError, Interrupted
 from schema.record import Record
 from schema.run import Plan, RunId, RunSpec
 from schema.verdict import Category
+from tests.attacks.attack import AGENT as PROVIDER
 from tests.attacks.attack import Attack, Fails, FindsNothing
 
 ROOT = Path(__file__).parents[2]
 AGENT = "tests/attacks/agent"
-PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json")
-PROVIDER = "hostile"
+PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json", "pricing.json")
 CAP = 25
 """Seconds of wall clock of each run: the honest work takes two."""
 REFERENCE = "solution:gold"
@@ -62,23 +62,35 @@ def checkout(root: Path, attacks: Iterable[Attack]) -> Project:
             shutil.copytree(source, target)
         else:
             shutil.copy(source, target)
-    agent = root / "images/agents" / PROVIDER
-    agent.mkdir()
-    shutil.copy(ROOT / AGENT / "agent.json", agent)
     models = json.loads((root / "models.json").read_bytes())
     models["providers"][PROVIDER] = models["providers"]["solution"]
     (root / "models.json").write_text(json.dumps(models))
     listed = list(attacks)
+    for attack in listed:
+        _lay_agent(root, attack)
     for task in {attack.task for attack in listed}:
         manifest = root / "tasks" / task / "task.json"
         value = json.loads(manifest.read_bytes())
         value["caps"]["wallClockSec"] = CAP
         manifest.write_text(json.dumps(value))
     for attack in listed:
+        if attack.script:
+            continue
         solutions = root / "tasks" / attack.task / "solutions"
         shutil.copytree(solutions / "gold", solutions / attack.name)
     (root / "results").mkdir()
     return Project(root)
+
+
+def _lay_agent(root: Path, attack: Attack) -> None:
+    """The manifest of the agent that performs an attack."""
+    agent = root / "images/agents" / attack.agent
+    agent.mkdir(exist_ok=True)
+    value = json.loads((ROOT / AGENT / "agent.json").read_bytes())
+    if attack.script:
+        command = [part.format(model=f"{PROVIDER}:{attack.name}") for part in value["commands"]["do"]]
+        value |= {"name": attack.agent, "commands": {"do": command}, "protocol": "openai-chat", "inputs": []}
+    (agent / "agent.json").write_text(json.dumps(value))
 
 
 def make_image(engine: Engine) -> None:
@@ -93,10 +105,7 @@ def plan(project: Project, attacks: Iterable[Attack]) -> Plan:
     return join(
         [
             *(expand([task], [REFERENCE], "solution", 1, "attacks") for task in tasks.values()),
-            *(
-                expand([tasks[a.task]], [f"{PROVIDER}:{a.name}"], PROVIDER, a.repeats, "attacks")
-                for a in listed
-            ),
+            *(expand([tasks[a.task]], [a.model], a.agent, a.repeats, "attacks") for a in listed),
         ]
     )
 
@@ -168,7 +177,9 @@ def _one_by_one(
 
 
 def _name(spec: RunSpec) -> str:
-    return spec.run.model.partition(":")[2]
+    if spec.run.agent == PROVIDER:
+        return spec.run.model.partition(":")[2]
+    return spec.run.agent.removeprefix(f"{PROVIDER}-")
 
 
 def judge(project: Project, attack: Attack, records: list[Record], gold: Record) -> Outcome:

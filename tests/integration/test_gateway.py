@@ -29,6 +29,7 @@ from schema.gateway import Breach, Exchange, GatewayConfig, GatewayEvent
 
 NUMBER = count()
 KEY = "sk-test-0123456789abcdefghijklmnop"
+ODD_KEY = "a-key-that-no-pattern-knows-0123456789"
 PROTOCOLS = ["openai-chat", "openai-responses", "anthropic-messages"]
 PRICE = {"input": 2, "output": 10, "cacheRead": 0.2, "segment": "api", "pinning": "strong"}
 ANSWER: dict[str, Any] = {
@@ -427,7 +428,9 @@ class Counted(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         usage = {"prompt_tokens": 3, "completion_tokens": 4}
-        choice = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
+        # As a server that is badly written would: with the key that it was asked with.
+        message = {"role": "assistant", "content": f"hi {self.headers['Authorization']}"}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
         data = json.dumps({"model": "m", "choices": [choice], "usage": usage}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -449,6 +452,8 @@ def test_a_server_on_this_hosts_loopback_is_reached_by_the_gateway_alone(engine:
                 "protocols": ["openai-chat"],
                 "base_url": f"http://127.0.0.1:{server.server_port}/v1",
                 "patience": QUICK,
+                "key": ODD_KEY,
+                "keep_bodies": True,
             }
         )
         try:
@@ -457,10 +462,12 @@ def test_a_server_on_this_hosts_loopback_is_reached_by_the_gateway_alone(engine:
                 assert stand.talk() == ["talk"]
                 port = f"import socket; socket.create_connection(('127.0.0.1', {server.server_port}), 2)"
                 assert stand.agent("python3", "-c", port)[0] == 1
-                account = gateway.close()
+                account, bodies = gateway.close(), gateway.bodies
         finally:
             server.shutdown()
     assert (account.usage(None).input_tokens, account.usage(None).output_tokens) == (3, 4)
+    said = [body.text or "" for body in bodies]
+    assert "hi Bearer [key]" in said[-1] and not [text for text in said if ODD_KEY in text]
 
 
 def test_a_model_is_reached_and_its_price_is_said(engine: Engine, checkout: Project) -> None:

@@ -15,7 +15,7 @@ from tests.fuzz.targets import TARGETS
 
 ROOT = Path(__file__).parents[2]
 AGENT = ROOT / "tests/attacks/agent"
-MODULES = ("answers", "results", "repository", "evidence", "resources", "leaks")
+MODULES = ("answers", "results", "repository", "evidence", "resources", "leaks", "gateway")
 
 
 def functions() -> list[str]:

@@ -165,7 +165,7 @@ class Exchanges:
         reply = order.wire.read(json.loads(answer.body))
         order.reply_bytes = len(answer.body)
         order.first_byte = time.monotonic() - order.effort.began
-        self._teller.body(order.seq, "reply", answer.body)
+        self._teller.body(order.seq, "reply", self._scrub(answer.body))
         # Before delivery: what the agent has seen is on the ledger.
         self._settle(order, "replied" if reply.whole else "broken", answer.status, reply)
         await self._put(order, Head(answer.status, "application/json"))
@@ -196,7 +196,7 @@ class Exchanges:
             whole = False
         if hide:
             await self._put(order, events.rest())
-        self._teller.body(order.seq, "reply", bytes(kept))
+        self._teller.body(order.seq, "reply", self._scrub(bytes(kept)))
         whole = whole and reader.reply.whole and not reader.reply.failed
         self._settle(order, "replied" if whole else "broken", answer.status, reader.reply)
 

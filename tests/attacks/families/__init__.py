@@ -1,7 +1,7 @@
 """Every attack by family, in the order in which the hostile agent's modules have them."""
 
 from tests.attacks.attack import Attack
-from tests.attacks.families import answers, evidence, leaks, repository, resources, results
+from tests.attacks.families import answers, evidence, gateway, leaks, repository, resources, results
 
 FAMILIES: dict[str, tuple[Attack, ...]] = {
     "getting the answer": answers.ATTACKS,
@@ -10,5 +10,6 @@ FAMILIES: dict[str, tuple[Attack, ...]] = {
     "attacking collector and grader": evidence.ATTACKS,
     "resources and time": resources.ATTACKS,
     "leaks": leaks.ATTACKS,
+    "reaching a model": gateway.ATTACKS,
 }
 ATTACKS: dict[str, Attack] = {attack.name: attack for family in FAMILIES.values() for attack in family}

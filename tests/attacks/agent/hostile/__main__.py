@@ -2,9 +2,9 @@
 
 import sys
 
-from hostile import answers, evidence, leaks, repository, resources, results
+from hostile import answers, evidence, gateway, leaks, repository, resources, results
 
-MODULES = (answers, results, repository, evidence, resources, leaks)
+MODULES = (answers, results, repository, evidence, resources, leaks, gateway)
 
 
 def main(model: str) -> int:

@@ -1,0 +1,90 @@
+"""What ends a run when its gateway is gone: whose doing it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestrator import access
+from orchestrator.access import Access, ProviderFault, Way
+from orchestrator.engine import Exit
+from orchestrator.gateway import Account
+from orchestrator.models import Route
+from schema.agent import Provider
+from schema.errors import EngineError, EnvironmentFault, InfrastructureLeft
+from schema.gateway import Breach, Closed, GatewayConfig, GatewayEvent, ProviderLost
+
+CLOSED = Closed(at=9, refused=0, unfinished=0, excluded_seconds=0)
+
+
+def closing(monkeypatch: pytest.MonkeyPatch, exit_: Exit | None, *events: GatewayEvent) -> Any:
+    """Close an attempt whose gateway told these events and ended so."""
+
+    class Gone:
+        def __init__(self, *_: object, **__: object) -> None:
+            self.account = Account("m")
+            for event in events:
+                self.account.add(event)
+
+        def __enter__(self) -> Gone:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def close(self) -> Account:
+            return self.account
+
+        def fate(self) -> Exit | None:
+            return exit_
+
+    monkeypatch.setattr(access, "Gateway", Gone)
+    provider = Provider(base_url="http://127.0.0.1:1/v1", key_variable=None, segment="api", pinning="strong")
+    config = GatewayConfig(model="m", protocols=["openai-chat"], base_url="http://127.0.0.1:1/v1")
+    way = Way(Route("openai:m", "m", provider, None, "1"), config)
+    engine: Any = None
+    with Access(engine, "name", way, script=None, labels={}) as opened:
+        return opened.close()
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 134, 139])
+def test_a_gateway_that_broke_counts_against_the_run(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Naive: whatever ends the gateway is our fault, and breaking it buys another attempt."""
+    assert closing(monkeypatch, Exit(code, oom_killed=False)) == "requests"
+
+
+def test_so_does_one_that_ran_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert closing(monkeypatch, Exit(137, oom_killed=True)) == "requests"
+
+
+@pytest.mark.parametrize(("code", "events"), [(137, []), (143, []), (0, [CLOSED])])
+def test_one_ended_from_outside_does_not(
+    monkeypatch: pytest.MonkeyPatch, code: int, events: list[GatewayEvent]
+) -> None:
+    with pytest.raises(EngineError, match="gateway was lost"):
+        closing(monkeypatch, Exit(code, oom_killed=False), *events)
+
+
+def test_what_it_told_goes_before_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    breach = Breach(at=1, cap="turns", reason="")
+    assert closing(monkeypatch, Exit(137, oom_killed=False), breach) == "turns"
+    with pytest.raises(ProviderFault, match="stalled"):
+        closing(monkeypatch, None, ProviderLost(at=1, seq=1, kind="stalled", status=None, excluded_seconds=0))
+
+
+@pytest.mark.parametrize("kind", ["credential", "quota"])
+def test_what_every_run_would_meet_is_no_attempt(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    lost = ProviderLost(at=1, seq=1, kind=kind, status=401, excluded_seconds=0)
+    with pytest.raises(EnvironmentFault) as told:
+        closing(monkeypatch, None, lost)
+    assert not isinstance(told.value, EngineError) and told.value.exit_code == 3
+
+
+def test_the_suites_budget_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InfrastructureLeft):
+        closing(monkeypatch, None, Breach(at=1, cap="usd", scope="suite", reason=""), CLOSED)
+
+
+def test_a_run_under_way_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert closing(monkeypatch, None, CLOSED) is None
