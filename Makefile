@@ -110,5 +110,6 @@ schemas: environment ## Regenerate the JSON Schemas
 	@.venv/bin/python -m schema.export
 
 clean: ## Remove what was generated, but not results
+	@scripts/local-model stop >/dev/null
 	@rm -rf .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
