@@ -8,11 +8,11 @@ JOBS ?= $(shell nproc)
 COPPERBENCH := .venv/bin/copperbench
 PYTEST := .venv/bin/python -m pytest
 
-.PHONY: help environment setup engine-stop images fixtures bench rescore doctor gate validate check unit \
-	integration attacks fuzz fuzz-smoke test crash kicad10 slow prove-image figures format schemas clean
+.PHONY: help environment setup engine-stop images fixtures local-model local-model-stop bench rescore doctor gate \
+	validate check unit integration attacks fuzz fuzz-smoke test crash kicad10 slow prove-image figures format schemas clean
 
 help: ## Say what there is
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 environment: ## Virtual environment from the lock
 	@scripts/environment
@@ -29,7 +29,13 @@ images: setup ## Build the container images that changed
 fixtures: environment ## Get the pinned boards and verify every byte
 	@$(COPPERBENCH) fixtures sync
 
-bench: images ## Proof without a model, or with MODEL=provider:name a real run (SUITE, REPEATS, JOBS)
+local-model: environment ## Serve a small model on this machine's loopback, without key or network: MODEL=local:smollm2-135m
+	@scripts/local-model start '$(or $(MODEL),local:smollm2-135m)'
+
+local-model-stop: ## Stop that server
+	@scripts/local-model stop
+
+bench: images $(if $(filter local:%,$(MODEL)),local-model) ## Proof without a model, or with MODEL=provider:name a real run (SUITE, REPEATS, JOBS)
 	@suite=$$(scripts/suite $(SUITE)) && \
 	if [ -n "$(MODEL)" ]; then \
 		$(COPPERBENCH) run --suite "$$suite" --model '$(MODEL)' --jobs $(JOBS) $(if $(REPEATS),--repeats $(REPEATS)); \
@@ -104,5 +110,6 @@ schemas: environment ## Regenerate the JSON Schemas
 	@.venv/bin/python -m schema.export
 
 clean: ## Remove what was generated, but not results
+	@scripts/local-model stop >/dev/null
 	@rm -rf .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

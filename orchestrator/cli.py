@@ -15,7 +15,7 @@ from orchestrator.access import Money
 from orchestrator.budget import SuiteBudget
 from orchestrator.console import Screen
 from orchestrator.kicad import ENVIRONMENTS, REFERENCE, environment
-from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, Results, Runtime
+from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, MaxUsd, Results, Runtime
 from orchestrator.project import Project
 from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft
 from schema.run import Plan
@@ -232,14 +232,20 @@ def plan(
     agent: Annotated[str | None, typer.Option()] = None,
     repeats: Annotated[int | None, typer.Option(min=1)] = None,
     condition: Condition = None,
+    max_usd: MaxUsd = None,
+    results: Results = None,
     as_json: Json = False,
 ) -> None:
-    """Print what would be run and the most it can take; starts nothing."""
-    from orchestrator.plan import worst_case
+    """Print what would be run, the most it can take and what records let expect; starts nothing."""
+    from grader.results import read_records
+    from orchestrator.forecast import forecast, worst_case
+    from orchestrator.models import route
 
-    project, screen = _project(), Screen(as_json=as_json)
-    planned = _plan(project, suite, model, agent, repeats, condition or [], Money())
+    project, screen = _project(results), Screen(as_json=as_json)
+    planned = _plan(project, suite, model, agent, repeats, condition or [], _money(max_usd))
     bound = worst_case(planned)
+    records = [record for _, record in read_records(project.results)]
+    forecasts = forecast(planned, lambda name: route(project, name), records)
     screen.table(
         ["task", "model", "agent", "condition", "repeat", "wall clock"],
         [
@@ -258,7 +264,20 @@ def plan(
         f"{bound['runs']} runs; at most {bound['turns']} model replies and "
         f"{bound['wallClockSec'] / 3600:.1f} hours of agents' wall clock"
     )
-    screen.emit({"plan": planned.to_json(), "worstCase": bound})
+    for each in forecasts:
+        screen.show(f"{each.runs} runs of {each.model}, agent {each.agent}, condition {each.condition}:")
+        screen.show(f"  worst case {each.worst}")
+        screen.show(f"  expected {each.expected}")
+    if max_usd is not None:
+        screen.show(f"--max-usd ends it at {max_usd:.4f} USD in any case")
+    screen.emit(
+        {
+            "plan": planned.to_json(),
+            "worstCase": bound,
+            "costs": [each.to_json() for each in forecasts],
+            "maxUsd": max_usd,
+        }
+    )
 
 
 @app.command()
@@ -270,9 +289,7 @@ def run(
     condition: Condition = None,
     jobs: Jobs = CORES,
     runtime: Runtime = None,
-    max_usd: Annotated[
-        float | None, typer.Option(min=0, help="Most that the whole suite may cost; runs share it.")
-    ] = None,
+    max_usd: MaxUsd = None,
     keep_bodies: Annotated[
         bool, typer.Option("--keep-bodies", help="Keep requests and replies as evidence.")
     ] = False,
@@ -285,7 +302,16 @@ def run(
     Interrupted, the same command again completes what is missing.
     """
     if dry_run:
-        plan(suite=suite, model=model, agent=agent, repeats=repeats, condition=condition, as_json=as_json)
+        plan(
+            suite=suite,
+            model=model,
+            agent=agent,
+            repeats=repeats,
+            condition=condition,
+            max_usd=max_usd,
+            results=results,
+            as_json=as_json,
+        )
         return
     from orchestrator.engine import Engine
     from orchestrator.execute import execute
@@ -293,9 +319,7 @@ def run(
     from orchestrator.listing import COLUMNS, row
 
     project, screen = _project(results), Screen(as_json=as_json)
-    money = Money(
-        SuiteBudget(int(max_usd * 10**6), jobs) if max_usd is not None else None, keep_bodies=keep_bodies
-    )
+    money = _money(max_usd, jobs, keep_bodies=keep_bodies)
     planned = _plan(project, suite, model, agent, repeats, condition or [], money)
     engine = Engine.connect()
     with screen.progress(len(planned.specs)) as report:
@@ -381,6 +405,11 @@ def reap(as_json: Json = False) -> None:
 
 def _project(results: Path | None = None) -> Project:
     return Project.find(Path.cwd(), results)
+
+
+def _money(max_usd: float | None, jobs: int = 1, *, keep_bodies: bool = False) -> Money:
+    budget = None if max_usd is None else SuiteBudget(int(max_usd * 10**6), jobs)
+    return Money(budget, keep_bodies=keep_bodies)
 
 
 def _plan(

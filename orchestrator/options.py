@@ -15,6 +15,9 @@ Condition = Annotated[
     list[str] | None,
     typer.Option(help="k=v: maxTurns, maxRepairCycles, or what the agent knows: prompt, tools."),
 ]
+MaxUsd = Annotated[
+    float | None, typer.Option(min=0, help="Most that the whole suite may cost; runs share it.")
+]
 Results = Annotated[Path | None, typer.Option(help="Results folder; default: results in the checkout.")]
 Runtime = Annotated[
     str | None, typer.Option(help="OCI runtime of the agents' containers, such as runsc (gVisor).")

@@ -104,12 +104,3 @@ def write(plan: Plan, results: Path) -> Path:
         part.rename(path)
         sync_folder(folder)
     return path
-
-
-def worst_case(plan: Plan) -> dict[str, float | int]:
-    """Upper bounds over the whole plan: runs, model replies, seconds of agents' wall clock."""
-    return {
-        "runs": len(plan.specs),
-        "turns": sum(spec.caps.turns for spec in plan.specs),
-        "wallClockSec": sum(spec.caps.wall_clock_sec for spec in plan.specs),
-    }

@@ -239,7 +239,7 @@ class Runner:
                 bytes=observed.collected.stream_bytes,
             )
             lost_usd = None if unaccounted else _sum(faults)
-            facts = self._facts(job, observed, claim, attempt, faults, lost_usd)
+            facts = self._facts(job, observed, claim=claim, attempt=attempt, faults=faults, lost_usd=lost_usd)
             return self._judge(job, self._keep(job, facts, observed), began)
         return self._record_lost(job, claim, faults, None if unaccounted else _sum(faults), began)
 
@@ -447,6 +447,7 @@ class Runner:
         self,
         job: Job,
         observed: Observed,
+        *,
         claim: int,
         attempt: int,
         faults: list[Fault],

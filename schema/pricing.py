@@ -114,6 +114,13 @@ class Cost(Model):
     reason: str = ""
 
 
+def no_price(price: Price | None) -> str:
+    """Why no number of tokens has a known cost; empty where one has."""
+    if price is None:
+        return "the model is not in pricing.json"
+    return "" if price.rates else f"{price.segment} has no price per token"
+
+
 def cost(usage: TokenUsage | None, price: Price | None) -> Cost:
     """Price one reply.
 
@@ -121,11 +128,9 @@ def cost(usage: TokenUsage | None, price: Price | None) -> Cost:
         Exact pico-USD; None with a reason for an unknown usage, an unknown model, a route without a price, or
         tokens that the table has no price for.
     """
-    if price is None:
-        return Cost(pico_usd=None, reason="the model is not in pricing.json")
-    rates = price.rates
-    if rates is None:
-        return Cost(pico_usd=None, reason=f"{price.segment} has no price per token")
+    rates = price.rates if price else None
+    if price is None or rates is None:
+        return Cost(pico_usd=None, reason=no_price(price))
     if usage is None:
         return Cost(pico_usd=None, reason="the provider did not say what it used")
     if usage.unpriced:

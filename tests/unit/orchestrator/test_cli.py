@@ -13,7 +13,7 @@ import pytest
 from orchestrator.project import Project
 
 ROOT = Path(__file__).parents[3]
-PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json")
+PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json", "pricing.json")
 
 
 def copperbench(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -126,7 +126,19 @@ def test_a_dry_run_prints_the_plan_and_its_worst_case(checkout: Path) -> None:
         "turns": 2 * sum(cap.turns for cap in caps),
         "wallClockSec": 2 * sum(cap.wall_clock_sec for cap in caps),
     }
+    (cost,) = answer["costs"]
+    assert (cost["model"], cost["segment"], cost["runs"]) == ("solution:gold", "provider-free", 2 * len(caps))
+    assert cost["worst"] == {"usd": None, "basis": "provider-free has no price per token"}
+    assert cost["expected"]["basis"] == "provider-free has no price per token; no records yet"
     assert not (checkout / "results").exists()
+
+
+def test_a_budget_in_usd_needs_a_price_in_a_plan_too(checkout: Path) -> None:
+    done = copperbench(
+        checkout, "plan", "--suite", "starter", "--model", "local:some-model", "--max-usd", "1"
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "local:some-model has no price per token" in done.stderr
 
 
 def change(path: str, edit: Callable[[Any], Any]) -> Callable[[Path], None]:

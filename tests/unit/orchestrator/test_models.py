@@ -1,5 +1,7 @@
 """Model ids: resolved through the committed tables, refused in one line."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +114,21 @@ def test_certificates_and_proxies_go_only_to_gateways_that_leave_the_host(tmp_pa
     assert (told.ca_certificates, told.proxy) == (None, None)
     with pytest.raises(UsageError, match="unset SSL_CERT_FILE"):
         gateway_config(away, "openai-chat", CAPS, {**seen, "SSL_CERT_FILE": "/nowhere"})
+
+
+SERVED = json.loads((PROJECT.root / "scripts/local/models.json").read_text())
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_a_model_that_the_script_serves_is_pinned_and_has_no_price(name: str) -> None:
+    found = route(PROJECT, f"local:{name}")
+    assert found.name == name and found.price is not None
+    assert (found.segment, found.price.pinning, found.price.rates) == (
+        "open-weight-self-hosted",
+        "strong",
+        None,
+    )
+    lock = (PROJECT.root / "scripts/local/requirements.lock").read_text()
+    wheel = SERVED[name]["package"].replace("_", "-")
+    assert re.search(rf"^{wheel}==\S+ \\\n    --hash=sha256:[0-9a-f]{{64}}$", lock, re.M)
+    assert re.fullmatch("[0-9a-f]{64}", SERVED[name]["sha256"])

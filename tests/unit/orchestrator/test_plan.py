@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import expand, join, worst_case, write
+from orchestrator.plan import expand, join, write
 from orchestrator.project import LoadedTask
 from schema.errors import UsageError
 from tests.unit.samples import ZERO, bundle, task
@@ -40,14 +40,6 @@ def test_the_id_is_a_function_of_the_specs_alone() -> None:
     one, other = (expand([loaded("a")], ["m:x"], "agent", 1, "s") for _ in range(2))
     assert one.id == other.id
     assert one.id != expand([loaded("a")], ["m:x"], "agent", 2, "s").id
-
-
-def test_the_worst_case_adds_up_every_cap() -> None:
-    assert worst_case(expand([loaded("a")], ["m:x"], "agent", 3, "s")) == {
-        "runs": 3,
-        "turns": 15,
-        "wallClockSec": 180,
-    }
 
 
 def test_the_same_plan_is_written_once(tmp_path: Path) -> None:
