@@ -68,7 +68,7 @@ check: environment ## Format, lint, types, import rules, generated files
 	@$(PYTEST) tests/unit/test_imports.py
 
 unit: environment ## Fast tests, no engine
-	@$(PYTEST) tests/unit
+	@$(PYTEST) tests/unit -n $(JOBS)
 
 integration: images fixtures ## Tests with a real engine, real kicad-cli and real boards
 	@$(PYTEST) tests/integration

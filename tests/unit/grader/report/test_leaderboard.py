@@ -156,8 +156,16 @@ def test_a_run_that_another_model_answered_stands_apart() -> None:
 
 
 def test_faults_that_are_not_the_models_are_counted_apart() -> None:
-    lost = record(run=run_id(model="m:x"), verdict=verdict(False, category=Category.INFRASTRUCTURE))
+    run = run_id(model="m:x")
+    lost = record(run=run, facts=facts(run, infrastructure="the engine was lost"), passed=False)
     assert rows(render([lost]), "m:x")[1]["Not evidence"] == "1"
+
+
+def test_a_fault_that_only_the_agent_tells_of_is_its_own() -> None:
+    """Naive: an agent that says the provider failed has its failure set apart."""
+    run = run_id(model="m:x")
+    told = record(run=run, verdict=verdict(False, category=Category.PROVIDER_ERROR))
+    assert rows(render([told]), "m:x")[1]["Not evidence"] == "0"
 
 
 def test_a_planned_run_without_a_record_stays_in_the_denominator() -> None:
