@@ -270,7 +270,7 @@ def _counts(model: str, runs: list[Standing], lost: Counter[str]) -> list[str]:
 
 
 def _is_no_evidence(record: Record) -> bool:
-    """Whether the harness itself saw a fault that was not the agent's; an agent's word for one does not count."""
+    """Whether the harness saw a fault that was not the agent's; an agent's word for one does not count."""
     return record.facts.infrastructure is not None or record.facts.provider_fault is not None
 
 
