@@ -12,7 +12,14 @@ from grader.evidence import Bundle
 from grader.kicad.errors import Unjudgeable
 from grader.scoring import score, unjudgeable
 from grader.taxonomy import tool_errors
-from grader.transcript import Transcript, failed_over, forged_replies, read_transcript, resolve_exit_path
+from grader.transcript import (
+    Transcript,
+    failed_over,
+    forged_replies,
+    mismatches,
+    read_transcript,
+    resolve_exit_path,
+)
 from grader.vocabulary import context as vocabulary
 from grader.vocabulary.context import Context, NewViolations, Outcome, failed
 from grader.vocabulary.registry import judge
@@ -117,6 +124,7 @@ def _diagnostics(bundle: Bundle, transcript: Transcript, tampering: Sequence[str
     yield from (f"tampering: {text}" for text in tampering[:LISTED])
     yield from transcript.notes[:LISTED]
     yield from islice(diagnose(transcript), LISTED)
+    yield from mismatches(transcript, facts)
     if failed_over(transcript):
         yield "not comparable: the agent went over to another provider"
     if facts.oom_killed:

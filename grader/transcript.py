@@ -34,6 +34,10 @@ DEPTH = 100
 
 EVENT_TYPES = frozenset(get_args(EventType))
 
+FINISHED = frozenset({ExitPath.DONE, ExitPath.REFUSED, ExitPath.FLAGGED})
+FINISHED_CODES = frozenset({0, 2})
+"""Exit codes of a run that came to an end of its own: 2 is a flag (Standard §10)."""
+
 DETAIL = 200
 """Characters of an agent's text that a tamper's detail may quote."""
 
@@ -186,6 +190,18 @@ def forged_replies(transcripts: Transcript, facts: RunFacts, agent: Agent) -> Ta
     return Tamper(
         kind="more-replies-than-given", detail=f"{claimed} in the transcript, {facts.usage.replies} given"
     )
+
+
+def mismatches(transcript: Transcript, facts: RunFacts) -> Iterator[str]:
+    """Where the account of an end and what the harness saw of it do not fit; it may be careless or worse."""
+    end = transcript.end
+    if end is None:
+        return
+    if facts.usage is not None and end.turns_used < facts.usage.replies:
+        yield f"run-end counts {end.turns_used} model replies, the gateway gave {facts.usage.replies}"
+    code, finished = facts.exit_code, end.exit_path in FINISHED
+    if facts.killed_by is None and code is not None and finished != (code in FINISHED_CODES):
+        yield f"run-end says {end.exit_path}, the process ended with exit code {code}"
 
 
 def failed_over(transcript: Transcript) -> bool:

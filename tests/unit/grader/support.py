@@ -269,7 +269,7 @@ def event(kind: str, **data: Any) -> bytes:
 
 def run_end(exit_path: str = "done", **data: Any) -> bytes:
     """A ``run-end`` line."""
-    return event("run-end", exitPath=exit_path, turnsUsed=1, **data)
+    return event("run-end", **{"exitPath": exit_path, "turnsUsed": 1, **data})
 
 
 def transcript(exit_path: str = "done", *events: bytes) -> bytes:

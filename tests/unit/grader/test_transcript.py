@@ -17,9 +17,11 @@ from grader.transcript import (
     Transcript,
     failed_over,
     forged_replies,
+    mismatches,
     read_transcript,
     resolve_exit_path,
 )
+from schema.run import Usage
 from schema.task import Mode
 from schema.transcript import ExitPath
 from tests.unit.grader.support import (
@@ -310,3 +312,24 @@ def test_an_agent_that_changes_its_provider_is_seen() -> None:
     event_ = event("provider-failover", **{"from": "a", "to": "b"})
     assert failed_over(read(transcript("done", event_)))
     assert not failed_over(read(transcript()))
+
+
+@pytest.mark.parametrize(
+    ("exit_path", "turns", "seen", "says"),
+    [
+        ("done", 3, {"exit_code": 0}, []),
+        ("refused", 3, {"exit_code": 0}, []),
+        ("flagged", 3, {"exit_code": 2}, []),
+        ("stalled", 3, {"exit_code": 1}, []),
+        ("done", 3, {"exit_code": 137, "killed_by": "wall-clock"}, []),
+        ("done", 3, {"exit_code": 1}, ["run-end says done, the process ended with exit code 1"]),
+        ("stalled", 3, {"exit_code": 0}, ["run-end says stalled, the process ended with exit code 0"]),
+        ("done", 2, {"exit_code": 0}, ["run-end counts 2 model replies, the gateway gave 3"]),
+    ],
+)
+def test_where_the_account_and_the_harness_differ_is_named(
+    exit_path: str, turns: int, seen: dict[str, object], says: list[str]
+) -> None:
+    usage = Usage(replies=3, input_tokens=None, output_tokens=None, usd=None)
+    transcript = read(BEGIN + run_end(exit_path, turnsUsed=turns))
+    assert list(mismatches(transcript, facts(usage=usage, **seen))) == says
