@@ -3,9 +3,8 @@
     python bench/redteam_fit.py PATH... > compass/data/redteam-cues.tsv
 
 PATHs are documentation (README files, manuals, package metadata) or folders of it, taken for harmless; none
-of it is kept. The labelled rows are the learned splits of the red-team corpus and the training rows; the
-others are only scored, on standard error. The threshold is the strictest of three: unseen documentation, harmless
-training rows of folds not fitted on, and every harmless row that gates. Logistic regression by Adagrad with a small L2 penalty, then once more with the lines and
+of it is kept. The labelled rows are the learned splits of the red-team corpus; the others are only scored, on
+standard error. Logistic regression by Adagrad with a small L2 penalty, then once more with the lines and
 paragraphs of documentation that the first fit found suspicious; deterministic.
 """
 
@@ -16,12 +15,12 @@ from collections import Counter
 from pathlib import Path
 
 from compass.redteam import lexicon
-from compass.redteam.cases import TRAINING, Case, cases, file_cases
+from compass.redteam.cases import cases
 from compass.redteam.cues import features, windows
 from compass.redteam.fold import fold, raw
 
 #: Splits that may be learned from.
-LEARNED = frozenset({"base", "second", "third", "fourth", "fifth", "sixth", "training"})
+LEARNED = frozenset({"base", "second", "third", "fourth", "fifth", "sixth"})
 #: Weight of one documentation line beside one corpus row.
 LINE_WEIGHT = 0.05
 LINES_PER_FILE = 40
@@ -38,9 +37,8 @@ EPOCHS, RATE, PENALTY = 16, 0.1, 5e-3
 SMALLEST = 0.04
 #: The threshold lies at least so far above every harmless row.
 MARGIN = 0.05
-#: Shares of unseen lines of documentation, and of unseen near misses, that may pass the threshold.
-ALARMS, NEAR_ALARMS = 0.0005, 0.05
-FOLDS = 4
+#: Share of unseen lines of documentation that may pass the threshold.
+ALARMS = 0.001
 
 Example = tuple[Counter[str], bool, float]
 
@@ -133,62 +131,34 @@ class Fitted:
         )
 
 
-def taught(rows: list[tuple[Case, str]]) -> list[Example]:
-    """The examples that rows make: an injection as a whole, a harmless row stretch by stretch."""
-    examples: list[Example] = [(features(row), True, 1.0) for case, row in rows if case.inject]
-    return examples + [
-        (features(row[first:last]), False, SAFE_WEIGHT)
-        for case, row in rows
-        if not case.inject
-        for first, last in windows(row)
-    ]
-
-
-def crossed(rows: list[tuple[Case, str]], files: list[list[str]]) -> list[tuple[bool, float]]:
-    """Label and score of every training row, by models that learned from the other folds."""
-    order = list(rows)
-    random.Random(17).shuffle(order)  # noqa: S311
-    scores = []
-    for fold_number in range(FOLDS):
-        left_out = [row for at, row in enumerate(order) if at % FOLDS == fold_number]
-        model = Fitted(taught([row for at, row in enumerate(order) if at % FOLDS != fold_number]), files)
-        scores += [(case.inject, model.worst(row)) for case, row in left_out if case.split == "training"]
-    return scores
-
-
-def highest(scores: list[float], share: float) -> float:
-    """The score that at most ``share`` of ``scores`` exceed."""
-    return sorted(scores)[int(len(scores) * (1 - share))]
-
-
 def main() -> int:
     """Print the weights; report on standard error."""
     files = documents([Path(argument) for argument in sys.argv[1:]])
     cut = len(files) * 2 // 3
-    gating = [(case, coded(case.text)) for case in cases() if not case.family.startswith("channel:")]
-    rows = gating + [(case, coded(case.text)) for case in file_cases(TRAINING)]
+    rows = [(case, coded(case.text)) for case in cases() if not case.family.startswith("channel:")]
     learned = [(case, row) for case, row in rows if case.split in LEARNED]
-    # The threshold comes from text that its models have not seen; the model that is kept has seen all of it.
-    part = Fitted(taught(learned), files[:cut])
+    examples: list[Example] = [(features(row), True, 1.0) for case, row in learned if case.inject]
+    examples += [
+        (features(row[first:last]), False, SAFE_WEIGHT)
+        for case, row in learned
+        if not case.inject
+        for first, last in windows(row)
+    ]
+    # The threshold comes from files that its model has not seen; the model that is kept has seen all of them.
+    part = Fitted(examples, files[:cut])
     lines = (line for line in sampled(files[cut:], LINES_PER_FILE) if "\n" not in line)
-    unseen = list(map(part.worst, map(coded, lines)))
-    fresh = crossed(learned, files[:cut])
-    model = Fitted(taught(learned), files)
-    document = highest(unseen, ALARMS)
-    near = highest([score for inject, score in fresh if not inject], NEAR_ALARMS)
-    harmless = max(model.worst(row) for case, row in gating if not case.inject)
-    threshold = max(document, near, harmless + MARGIN)
-    found, wrong = (
-        [score > threshold for inject, score in fresh if inject == label] for label in (True, False)
-    )
+    unseen = sorted(map(part.worst, map(coded, lines)))
+    model = Fitted(examples, files)
+    harmless = max(model.worst(row) for case, row in rows if not case.inject)
+    document = unseen[int(len(unseen) * (1 - ALARMS))]
+    threshold = max(document, harmless + MARGIN)
     print("# feature TAB weight; fitted by bench/redteam_fit.py, do not edit")
     for name, weight in sorted({**model.weights, "(threshold)": threshold}.items()):
         print(f"{name}\t{weight:.3f}")
     tally = Counter((case.split, case.inject, model.worst(row) > threshold) for case, row in rows)
     print(
         f"{model.examples} examples, {model.hard} hard; {len(unseen)} unseen lines of documentation, "
-        f"their limit {document:.2f}, that of near misses {near:.2f}; highest harmless row {harmless:.2f}; "
-        f"cross-validated: {sum(found)} of {len(found)} found, {sum(wrong)} of {len(wrong)} false alarms; "
+        f"their limit {document:.2f}; highest harmless row {harmless:.2f}; "
         f"{len(model.weights)} weights, threshold {threshold:.2f}",
         file=sys.stderr,
     )

@@ -9,10 +9,8 @@ from compass.redteam import programmatic
 
 #: The text corpus; its columns are the seed's.
 PATH = corpus.FOLDER / "redteam.tsv"
-#: Rows that nobody tunes to: indirect orders, and direct variants by another hand.
 UNSEEN = corpus.UNSEEN / "redteam.tsv"
-VARIANTS = corpus.UNSEEN / "redteam-variants.tsv"
-#: Rows that the cue model learns from and nothing is scored on.
+#: Rows to learn from; nothing is scored on them, and the present cue weights were fitted without them.
 TRAINING = corpus.FOLDER / "training" / "redteam.tsv"
 
 
