@@ -10,6 +10,8 @@ from compass.redteam import programmatic
 #: The text corpus; its columns are the seed's.
 PATH = corpus.FOLDER / "redteam.tsv"
 UNSEEN = corpus.UNSEEN / "redteam.tsv"
+#: Rows to learn from; nothing is scored on them, and the present cue weights were fitted without them.
+TRAINING = corpus.FOLDER / "training" / "redteam.tsv"
 
 
 class Case(NamedTuple):

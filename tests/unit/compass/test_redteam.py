@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compass.corpus import CorpusError
 from compass.redteam import attack, bench, external, injection_findings, programmatic
-from compass.redteam.cases import UNSEEN, cases, file_cases
+from compass.redteam.cases import TRAINING, UNSEEN, cases, file_cases
 from compass.redteam.detector import PER_RULE
 from compass.redteam.rules import rules, source
 from compass.redteam.scan import scan_dir, scan_file
@@ -40,6 +40,14 @@ def test_unseen_rows_are_counted_but_neither_gated_nor_listed() -> None:
     told = json.dumps(report.to_json(), ensure_ascii=False)
     assert not [row.text for row in rows if json.dumps(row.text, ensure_ascii=False) in told]
     assert not {row.text for row in rows} & {case.text for case in report.cases}
+
+
+def test_training_rows_are_scored_nowhere() -> None:
+    training = list(file_cases(TRAINING))
+    scored = [*cases(), *file_cases(UNSEEN), *file_cases(UNSEEN.with_name("redteam-variants.tsv"))]
+    assert {row.split for row in training} == {"training"}
+    assert {row.inject for row in training} == {True, False}
+    assert not {row.text for row in training} & {row.text for row in scored}
 
 
 def test_the_corpus_is_balanced_and_covers_families_and_languages() -> None:
