@@ -57,7 +57,7 @@ gate: environment ## compass's corpora, robustness and seeded bugs: no language 
 	@.venv/bin/compass redteam --attack
 	@.venv/bin/compass taskbench validate
 
-validate: environment ## Check tasks, suites and fixtures
+validate: fixtures ## Check tasks, suites and fixtures
 	@$(COPPERBENCH) validate
 
 check: environment ## Format, lint, types, import rules, generated files
@@ -77,7 +77,7 @@ attacks: images fixtures ## Every attack by a hostile agent; ATTACKS='leaks hook
 	@.venv/bin/python -m tests.attacks $(ATTACKS)
 
 fuzz-smoke: environment ## Fuzz each reader of hostile bytes for some seconds
-	@.venv/bin/python -m tests.fuzz --seconds 20 --jobs $(JOBS) || [ $$? = 3 ]  # 3: no atheris on this machine
+	@.venv/bin/python -m tests.fuzz --seconds 10 --jobs $(JOBS) || [ $$? = 3 ]  # 3: no atheris on this machine
 
 fuzz: environment ## The same for SECONDS each (default 600); TARGETS='sexpr archive' for some
 	@.venv/bin/python -m tests.fuzz --seconds $(or $(SECONDS),600) --jobs $(JOBS) $(TARGETS)
