@@ -1,5 +1,6 @@
 """Scoring: intervals, corpora, floors, and other people's tools."""
 
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -150,7 +151,7 @@ for line in sys.stdin:
 def scripted(tmp_path: Path, code: str) -> str:
     script = tmp_path / "tool.py"
     script.write_text(code, encoding="utf-8")
-    return f"{sys.executable} {script}"
+    return shlex.join([sys.executable, str(script)])
 
 
 def test_another_tool_is_scored_on_the_same_rows(tmp_path: Path) -> None:

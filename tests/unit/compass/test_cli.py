@@ -176,13 +176,14 @@ def test_bench_fails_with_exit_1_in_both_modes(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bench_scores_a_tool_and_saves_its_report(tmp_path: Path) -> None:
+    import shlex
     import sys
 
     script = tmp_path / "never.py"
     script.write_text("import sys\nfor line in sys.stdin: print('{\"block\": false}', flush=True)\n")
     saved = tmp_path / "never.json"
     code, output = run(
-        "bench", "--tool", f"{sys.executable} {script}", "--name", "never", "--save", str(saved)
+        "bench", "--tool", shlex.join([sys.executable, str(script)]), "--name", "never", "--save", str(saved)
     )
     assert code == 1
     assert output.startswith("tool: never\n")

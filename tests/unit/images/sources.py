@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,14 @@ def reference(module: str) -> Any:
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
     return importlib.import_module(f"reference.{module}")
+
+
+def program(path: Path, code: str) -> None:
+    """A Python program under a name of its own. No shebang names Python: its path may hold a space."""
+    script = path.with_name(f"{path.name}.py")
+    script.write_text(code)
+    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(str(script))} "$@"\n')
+    path.chmod(0o755)
 
 
 def apply_module() -> Any:

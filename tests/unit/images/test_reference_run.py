@@ -25,7 +25,7 @@ from schema.task import Mode
 from schema.transcript import ExitPath, RunCommitted, RunRefused, RunStart
 from schema.verdict import Category
 from tests.doubles.provider import HANG_UP, Answer, Provider, call, fails, says, serving
-from tests.unit.images.sources import REFERENCE, SCAFFOLD_PARENT, reference, scaffold
+from tests.unit.images.sources import REFERENCE, SCAFFOLD_PARENT, program, reference, scaffold
 
 AGENT = read_model(REFERENCE / "agent.json", Agent)
 SCHEMATIC = "hw/x.kicad_sch"
@@ -36,7 +36,7 @@ DRAWN = """(kicad_sch
  (warning "w1")
 )
 """
-KICAD_CLI = r"""#!{python} -I
+KICAD_CLI = r"""
 # A schematic is its own netlist and its own list of findings.
 import json, pathlib, re, sys
 area, _, kind = sys.argv[1:4]
@@ -75,9 +75,7 @@ class Desk:
     def __init__(self, root: Path) -> None:
         self.root, self.programs = root / "workspace", root / "programs"
         self.programs.mkdir()
-        stand_in = self.programs / "kicad-cli"
-        stand_in.write_text(KICAD_CLI.format(python=sys.executable))
-        stand_in.chmod(0o755)
+        program(self.programs / "kicad-cli", KICAD_CLI.format())
         config = {
             "schematic": SCHEMATIC,
             "board": None,

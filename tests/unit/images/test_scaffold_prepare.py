@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.unit.images.sources import SCAFFOLD_PARENT, label, netlist, scaffold, schematic, symbol
+from tests.unit.images.sources import SCAFFOLD_PARENT, label, netlist, program, scaffold, schematic, symbol
 
 tree = scaffold("tree")
 Off = scaffold("errors").Off
 
-KICAD_CLI = """#!{python}
+KICAD_CLI = """\
 import json, os, pathlib, sys
 out, about = sys.argv[sys.argv.index("-o") + 1], pathlib.Path(sys.argv[-1])
 here = pathlib.Path(os.environ["STAND_IN"])
@@ -68,9 +68,7 @@ class Prep:
         ):
             self.stand_in.mkdir(parents=True, exist_ok=True)
             (self.stand_in / name).write_text(text)
-        program = self.stand_in / "kicad-cli"
-        program.write_text(KICAD_CLI.format(python=sys.executable))
-        program.chmod(0o755)
+        program(self.stand_in / "kicad-cli", KICAD_CLI.format())
 
     def put(self, name: str, text: str, *, overlay: bool = False) -> None:
         """A file of the fixture, or of the task's overlay."""

@@ -11,7 +11,7 @@ from scaffold.netlist import Netlist, bare
 
 BOM, PINOUT = "BOM.md", "PINOUT.md"
 _CELLS = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"[\s|:-]+")
+_RULE = re.compile(r"[\s|:]*-[\s|:-]*")
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,15 @@ def rows(text: str | None, *columns: str) -> list[list[str]] | None:
     found: list[list[str]] | None = None
     at: list[int] | None = None
     previous: list[str] = []
-    fenced = False
+    fenced = ruled = False
     for line in (text or "").splitlines():
         fenced ^= line.lstrip().startswith(("```", "~~~"))
         if fenced or not line.lstrip().startswith("|"):
-            at, previous = None, []
+            at, previous, ruled = None, [], False
             continue
         cells = _cells(line)
-        if _RULE.fullmatch(line) and previous:
+        if _RULE.fullmatch(line) and previous and not ruled:
+            ruled = True
             names = [cell.casefold() for cell in previous]
             wanted = [column.casefold() for column in columns]
             at = [names.index(name) for name in wanted] if set(wanted) <= set(names) else None
