@@ -620,7 +620,8 @@ found["mounted"] = sorted(line.split()[1] for line in open("/proc/mounts"))
 found["gateway"] = [line.split()[3] for line in open("/proc/mounts") if line.split()[1] == "/gateway"]
 connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=60)
 body = json.dumps({{"model": sys.argv[1], "messages": [{{"role": "user", "content": "hi"}}]}})
-connection.request("POST", "/v1/chat/completions", body, {{"Authorization": "Bearer " + "-".join(["of", "the", "agent"])}})
+key = "-".join(["of", "the", "agent"])
+connection.request("POST", "/v1/chat/completions", body, {{"Authorization": f"Bearer {{key}}"}})
 found["status"] = connection.getresponse().status
 found["processes"] = [
     path.read_bytes().decode("utf-8", "replace")
