@@ -304,7 +304,9 @@ def test_a_run_ends_in_one_record_of_the_right_category(played: Played, name: st
     said = [record.verdict.first_failure, *record.verdict.diagnostics]
     assert (record.verdict.category, record.facts.killed_by) == (case.category, case.killed_by), said
     assert (record.verdict.verdict == "pass") is (case.category is None)
-    assert (record.facts.exit_code, record.facts.attempt) == (case.exit_code, case.attempt)
+    # After the 403 of a cap the agent may end before the kill arrives; the cap is the reason either way.
+    codes = {case.exit_code, 1} if case.killed_by not in {None, "wall-clock"} else {case.exit_code}
+    assert record.facts.exit_code in codes and record.facts.attempt == case.attempt
     assert [each.run for _, each in read_records(played.project.results)].count(record.run) == 1
 
 
