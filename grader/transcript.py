@@ -66,7 +66,8 @@ def read_transcript(agent: Agent, mode: Mode, *, baseline: Tree, end: Tree) -> T
 
     Run directories that the baseline already held, unchanged, belong to no run and are left aside.
     """
-    folders = _run_folders(agent.transcripts, baseline, end)
+    depth, named = _run_depth(agent.transcripts)
+    folders = _run_folders(agent.transcripts, depth, baseline, end)
     paths = sorted((path for paths in folders.values() for path in paths), key=path_bytes)
     tampering: list[Tamper] = []
     if mode is not Mode.CREATE and max(len(folders), len(paths)) > 1:
@@ -74,7 +75,7 @@ def read_transcript(agent: Agent, mode: Mode, *, baseline: Tree, end: Tree) -> T
         tampering.append(_tamper("several-run-directories", f"{max(len(folders), len(paths))}: {names}"))
     if large := _too_large([end[path].data for path in paths]):
         return Transcript(paths=tuple(paths), tampering=tuple(tampering), too_large=large)
-    read = [_read(path, end[path]) for path in paths]
+    read = [_read(path, end[path], path.split("/")[depth - 1] if named else None) for path in paths]
     for transcript in read:
         tampering.extend(transcript.tampering)
     return Transcript(
@@ -86,12 +87,20 @@ def read_transcript(agent: Agent, mode: Mode, *, baseline: Tree, end: Tree) -> T
     )
 
 
-def _run_folders(glob: str, baseline: Tree, end: Tree) -> dict[str, list[str]]:
-    """Run directory → its transcripts. The directory is the element of the glob with the first wildcard."""
+def _run_depth(glob: str) -> tuple[int, bool]:
+    """Elements of a run directory's path, and whether its name is the run's own.
+
+    The directory is the element of the glob with the first wildcard. Its name says nothing of the run where
+    only the file's has one, or where any folders may lie between.
+    """
     elements = glob.split("/")
     wild = next((i for i, part in enumerate(elements) if "*" in part or "?" in part), len(elements))
-    depth = min(wild + 1, len(elements) - 1)
-    parent = "/".join(elements[:depth])
+    return min(wild + 1, len(elements) - 1), "**" not in elements and wild < len(elements) - 1
+
+
+def _run_folders(glob: str, depth: int, baseline: Tree, end: Tree) -> dict[str, list[str]]:
+    """Run directory → its transcripts."""
+    parent = "/".join(glob.split("/")[:depth])
     folders: dict[str, list[str]] = {}
     for path, entry in end.items():
         parts = path.split("/")
@@ -115,7 +124,8 @@ def _too_large(contents: Sequence[bytes]) -> str:
     return f"a transcript line of {longest} bytes, more than {LINE_BYTES}" if longest > LINE_BYTES else ""
 
 
-def _read(path: str, entry: Entry) -> Transcript:
+def _read(path: str, entry: Entry, run_id: str | None) -> Transcript:
+    """``run_id``: what ``run-start`` must call the run; None where its directory's name does not say."""
     if entry.kind != "file":
         tamper = _tamper("transcript-not-a-file", printable(path))
         return Transcript(tampering=(tamper,))
@@ -128,7 +138,7 @@ def _read(path: str, entry: Entry) -> Transcript:
             events.append(_event(line, number))
         except Unjudgeable as error:
             return Transcript(events=tuple(events), tampering=(_tamper("transcript-unreadable", str(error)),))
-    tampering = list(_order(events))
+    tampering = [*_order(events), *(_identity(events, run_id) if run_id is not None else ())]
     end: RunEnd | None = None
     notes: list[str] = []
     if events and events[-1].type == "run-end":
@@ -173,6 +183,13 @@ def _order(events: Sequence[Event]) -> Iterator[Tamper]:
     before = types[: types.index("run-start")] if "run-start" in types else types
     if early := [name for name in before if name != "deferred-affects-reopened"]:
         yield _tamper("events-before-run-start", early[0])
+
+
+def _identity(events: Sequence[Event], run_id: str) -> Iterator[Tamper]:
+    """A transcript of another run, laid into this one's directory."""
+    for event in events:
+        if event.type == "run-start" and (said := event.data.get("runId")) != run_id:
+            yield _tamper("run-id-differs", f"{said!r:.60} in the directory {printable(run_id)}")
 
 
 def _tamper(kind: str, detail: str) -> Tamper:

@@ -80,6 +80,12 @@ ATTACKS = (
     ),
     Attack("transcript-before-start", "ignores the order", ONE_ACCOUNT, Fails(TAMPERED, "before-run-start")),
     Attack(
+        "transcript-of-another-run",
+        "takes any account it finds in the place",
+        "run-start must name the directory that it lies in",
+        Fails(TAMPERED, "run-id-differs"),
+    ),
+    Attack(
         "refusal-quotes-in-a-tool",
         "searches the whole transcript for the budget",
         "only the words of run-refused count",

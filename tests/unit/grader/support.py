@@ -28,7 +28,8 @@ from schema.run import History, RunFacts, RunId
 from schema.task import Task
 from schema.verdict import Verdict
 
-RUNS = ".copperhead/runs/2026-11-30T10-36-02-644Z"
+RUN_ID = "2026-11-30T10-36-02-644Z"
+RUNS = f".copperhead/runs/{RUN_ID}"
 TRANSCRIPT = f"{RUNS}/transcript.jsonl"
 
 
@@ -256,7 +257,7 @@ def facts(**fields: Any) -> RunFacts:
 
 START: dict[str, Any] = {
     "request": "Rename net DATA to PDM_DATA",
-    "runId": "2026-11-30T10-36-02-644Z",
+    "runId": RUN_ID,
     "command": "do",
     "config": {"budgets": {"sleep_current_uA": 25}},
 }
@@ -272,9 +273,9 @@ def run_end(exit_path: str = "done", **data: Any) -> bytes:
     return event("run-end", **{"exitPath": exit_path, "turnsUsed": 1, **data})
 
 
-def transcript(exit_path: str = "done", *events: bytes) -> bytes:
+def transcript(exit_path: str = "done", *events: bytes, run_id: str = RUN_ID) -> bytes:
     """A whole honest transcript around the given events."""
-    return event("run-start", **START) + b"".join(events) + run_end(exit_path)
+    return event("run-start", **{**START, "runId": run_id}) + b"".join(events) + run_end(exit_path)
 
 
 def refusal(summary: str, *events: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from schema.task import Mode
 from schema.transcript import ExitPath
 from tests.unit.grader.support import (
     AGENT,
+    RUN_ID,
     START,
     TRANSCRIPT,
     event,
@@ -42,8 +44,18 @@ TOOL = event("tool", name="x", args={}, result="")
 REOPENED = event("deferred-affects-reopened", reopened=[])
 
 
-def read(data: bytes | Entry, more: dict[str, bytes] | None = None, mode: Mode = Mode.DO) -> Transcript:
-    return read_transcript(AGENT, mode, baseline={}, end=tree({TRANSCRIPT: data, **(more or {})}))
+def read(
+    data: bytes | Entry,
+    more: dict[str, bytes] | None = None,
+    mode: Mode = Mode.DO,
+    path: str = TRANSCRIPT,
+) -> Transcript:
+    return read_transcript(AGENT, mode, baseline={}, end=tree({path: data, **(more or {})}))
+
+
+def another(year: str) -> tuple[str, str]:
+    """Another run's id and its transcript's path."""
+    return RUN_ID.replace("2026", year), TRANSCRIPT.replace("2026", year)
 
 
 def kinds(read_: Transcript) -> list[str]:
@@ -141,13 +153,23 @@ def test_what_an_honest_run_cannot_leave_is_named(data: bytes | Entry, kind: str
 
 def test_a_second_run_directory_is_tampering() -> None:
     """A naive grader takes the newest directory, which the model made up."""
-    other = TRANSCRIPT.replace("2026", "2027")
-    assert kinds(read(transcript(), {other: transcript("refused")})) == ["several-run-directories"]
+    name, other = another("2027")
+    second = transcript("refused", run_id=name)
+    assert kinds(read(transcript(), {other: second})) == ["several-run-directories"]
     assert kinds(read(transcript(), {other.replace("transcript.jsonl", "notes.md"): b""})) == [
         "several-run-directories"
     ]
-    assert kinds(read(transcript(), {other: transcript()}, Mode.SYNC)) == ["several-run-directories"]
-    assert kinds(read(transcript(), {other: transcript()}, Mode.CREATE)) == []
+    assert kinds(read(transcript(), {other: second}, Mode.SYNC)) == ["several-run-directories"]
+    assert kinds(read(transcript(), {other: second}, Mode.CREATE)) == []
+
+
+@pytest.mark.parametrize("said", ["2027-11-30T10-36-02-644Z", "", None, 7, f"x/{RUN_ID}", f"{RUN_ID}\ud800"])
+def test_a_transcript_of_another_run_is_tampering(said: object) -> None:
+    """An account that was written elsewhere, or earlier, laid into this run's directory."""
+    start = {**START, "runId": said} if said is not None else {"request": "x"}
+    found = read(event("run-start", **start) + run_end())
+    assert kinds(found) == ["run-id-differs"]
+    assert found.end is None
 
 
 def test_files_beside_the_runs_are_no_run() -> None:
@@ -161,8 +183,8 @@ def test_files_beside_the_runs_are_no_run() -> None:
 
 def test_runs_of_the_baseline_belong_to_no_run() -> None:
     """An overlay may ship an old run: a naive grader grades it."""
-    old = TRANSCRIPT.replace("2026", "2025")
-    before = tree({old: transcript("refused")})
+    name, old = another("2025")
+    before = tree({old: transcript("refused", run_id=name)})
     found = read_transcript(
         AGENT, Mode.DO, baseline=before, end={**before, **tree({TRANSCRIPT: transcript()})}
     )
@@ -170,7 +192,7 @@ def test_runs_of_the_baseline_belong_to_no_run() -> None:
     assert found.end.exit_path is ExitPath.DONE
     assert found.tampering == ()
     changed = read_transcript(
-        AGENT, Mode.DO, baseline=before, end=tree({old: transcript(), TRANSCRIPT: transcript()})
+        AGENT, Mode.DO, baseline=before, end=tree({old: transcript(run_id=name), TRANSCRIPT: transcript()})
     )
     assert kinds(changed) == ["several-run-directories"]
 
@@ -284,11 +306,18 @@ EXPECTED: dict[str, Any] = {
 }
 
 
+def recorded(path: Path) -> Transcript:
+    """A recorded transcript, as the run that it says it is of."""
+    run_ids = re.findall(rb'"runId": ?"([^"]+)"', path.read_bytes())
+    assert len(run_ids) == 1
+    return read(path.read_bytes(), path=TRANSCRIPT.replace(RUN_ID, run_ids[0].decode()))
+
+
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_recorded_transcripts_of_copperhead(name: str) -> None:
     """Real ones, killed, stalled and refused too, are what the contract calls honest."""
     [path] = SAMPLES.glob(f"{name}-*.jsonl")
-    found = read(path.read_bytes())
+    found = recorded(path)
     assert found.tampering == ()
     assert resolve_exit_path(facts(), found, AGENT, Mode.DO) is EXPECTED[name]
 
@@ -300,7 +329,7 @@ RECORDED = os.environ.get("COPPERBENCH_TRANSCRIPTS")
 @pytest.mark.skipif(RECORDED is None, reason="COPPERBENCH_TRANSCRIPTS names no folder of transcripts")
 def test_every_recorded_transcript_is_honest() -> None:
     """An event order or a type that we did not foresee would look like tampering."""
-    found = {path.name: read(path.read_bytes()) for path in Path(str(RECORDED)).glob("*.jsonl")}
+    found = {path.name: recorded(path) for path in Path(str(RECORDED)).glob("*.jsonl")}
     assert found
     assert {name: item.tampering for name, item in found.items() if item.tampering} == {}
     assert {name for name, item in found.items() if not item.data("run-start")} == set()

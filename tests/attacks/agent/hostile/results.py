@@ -180,6 +180,13 @@ def transcript_before_start() -> None:
     write_lines([event("tool", name="erc", args={}, result="clean"), *lines()])
 
 
+def transcript_of_another_run() -> None:
+    """The account of an earlier run, laid into this one's directory."""
+    honest()
+    first, *rest = lines()
+    write_lines([first.replace(run_folder().name, "2026-01-01T00-00-00-000Z"), *rest])
+
+
 def refusal_quotes_in_a_tool() -> None:
     """A refusal that names the budget only where the harness itself echoes it."""
     play(summary="I would rather not.")

@@ -8,6 +8,7 @@ import pytest
 
 from schema.task import Mode
 from tests.unit.grader.support import (
+    RUN_ID,
     TRANSCRIPT,
     assertion,
     event,
@@ -194,7 +195,7 @@ def test_transcript_event_of_a_create_run_counts_over_all_stages() -> None:
     """``create`` writes one run directory a stage attempt: a naive grader reads the first."""
     create = task(mode="create", request="brief.md")
     second = TRANSCRIPT.replace("10-36", "10-37")
-    end = tree({second: transcript("done", TOOL)})
+    end = tree({second: transcript("done", TOOL, run_id=RUN_ID.replace("10-36", "10-37"))})
     item = assertion("transcript_event", event="tool", minCount=2)
     assert outcome_of(item, end=end, log=transcript("stalled", TOOL), task=create).passed
     assert outcome_of(DONE, end=end, log=transcript("stalled", TOOL), task=create).passed
