@@ -213,6 +213,17 @@ def test_modes_are_not_part_of_it(prep: Prep) -> None:
     assert all(line.startswith("100644 ") for line in prep.git("ls-tree", "-r", "HEAD").splitlines())
 
 
+def test_a_create_tasks_brief_is_in_the_workspace_and_wins(prep: Prep) -> None:
+    """As bytes: a brief may be anything that its author wrote."""
+    brief = b"# A divider\r\n\xff"
+    prep.input.mkdir()
+    (prep.input / "brief.md").write_bytes(brief)
+    prep.put("brief.md", "another\n", overlay=True)
+    prep.done()
+    assert (prep.workspace / "brief.md").read_bytes() == brief
+    assert "brief.md" in prep.git("ls-files").split()
+
+
 def test_an_overlay_wins_over_fixture_and_documents(prep: Prep) -> None:
     prep.put("docs/BOM.md", "planted drift\n", overlay=True)
     prep.put("hw/x.kicad_pcb", "other\n", overlay=True)

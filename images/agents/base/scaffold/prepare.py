@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from scaffold.kicad import copied
 _REGISTRY = ".copperhead/constraints.json"
 _IGNORED = (".history/", ".copperhead/runs/", ".copperhead/llm-cache/")
 _DOCS = "docs"
+_BRIEF = "brief.md"
 
 
 @dataclass
@@ -26,6 +28,8 @@ class Preparation:
     quiet: list[tuple[str, str]]
     workspace: Path
     overlay: Path
+    brief: Path | None = None
+    """What a ``create`` task asks for; other tasks have none."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -50,7 +54,9 @@ def load(folder: Path, workspace: Path) -> Preparation:
     try:
         prep = json.loads((folder / "prep.json").read_bytes())
         violations = [(str(item["source"]), str(item["type"])) for item in prep["quiet"]]
-        this = Preparation(prep["task"], prep["fixture"], violations, workspace, folder / "overlay")
+        this = Preparation(
+            prep["task"], prep["fixture"], violations, workspace, folder / "overlay", folder / _BRIEF
+        )
         named = [this.schematic, this.board, this.fixture["artifacts"].get("project")]
     except OSError as error:
         raise Off(f"prep.json: {error.strerror}") from None
@@ -89,6 +95,8 @@ def lay_out(this: Preparation) -> None:
         tree.write(this.workspace, _REGISTRY, _json(registry))
     if this.overlay.is_dir():
         tree.lay_over(this.overlay, this.workspace)
+    if this.brief and this.brief.is_file():
+        shutil.copyfile(this.brief, this.workspace / _BRIEF)
     _ignore(this.workspace)
 
 
