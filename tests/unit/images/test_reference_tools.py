@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ tools = reference("tools")
 checks = reference("checks")
 model = reference("model")
 workspaces = reference("workspace")
+errors = reference("errors")
 
 FILES = {
     "hw/x.kicad_sch": "(kicad_sch\n)\n",
@@ -85,15 +87,31 @@ BAD = st.builds(
 CALLS = st.one_of(*map(good, tools.SPECS), BAD)
 
 
+def laid_out(root: Path) -> None:
+    """The files of a workspace."""
+    for name, text in FILES.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.mark.parametrize("path", ["docs/BOM.md/x", "docs/BOM.md/x/y", "docs", "docs/" + "x" * 300])
+def test_a_place_that_no_file_can_have_is_refused_and_needs_no_restoring(tmp_path: Path, path: str) -> None:
+    laid_out(tmp_path)
+    workspace = workspaces.Workspace(tmp_path)
+    with pytest.raises(errors.ToolError):
+        workspace.write(path, b"")
+    assert workspace.touched == []
+    workspace.restore()
+    assert {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()} == set(FILES)
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(CALLS, min_size=1, max_size=8), st.booleans())
 def test_no_call_crashes_or_leaves_the_workspace(made: list[Any], create: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "ws"
-        for name, text in FILES.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        laid_out(root)
         workspace = workspaces.Workspace(root)
         box = tools.Toolbox(
             workspace, checks.Checks(workspace, checks.Settings.read(workspace)), create=create

@@ -77,10 +77,13 @@ class Workspace:
     def write(self, path: str, data: bytes) -> str:
         """Write a file whole; returns its name."""
         name = self.name(path)
-        self._before.setdefault(name, self._content(name))
         target = self.root / name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_dir():
+                raise ToolError(f"{name:.200} is a folder")
+            # From here on there is something to put back; a place that no file can have is not.
+            self._before.setdefault(name, self._content(name))
             target.write_bytes(data)
         except OSError as error:
             raise ToolError(f"{name:.200}: {error.strerror}") from None
