@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,11 +98,14 @@ def _images(project: Project, engine: Engine) -> Iterator[Line]:
 
 
 def _fixtures(project: Project) -> Iterator[Line]:
+    used = _used(project)
     for name in project.fixture_ids():
         tree = project.fixture_tree(name)
         try:
             fixture = project.fixture(name)
-            if not tree.is_dir():
+            if not tree.is_dir() and name not in used:
+                yield Line("note", f"fixture {name} is not here; no task uses it")
+            elif not tree.is_dir():
                 yield Line("missing", f"fixture {name}", "run make fixtures")
             elif hash_folder(tree) != fixture.sha256:
                 yield Line("missing", f"fixture {name}: other bytes than pinned", "run make fixtures")
@@ -109,3 +113,12 @@ def _fixtures(project: Project) -> Iterator[Line]:
                 yield Line("ok", f"fixture {name}, {len(fixture.files)} files")
         except CopperbenchError as error:
             yield Line("missing", error.what, error.fix)
+
+
+def _used(project: Project) -> set[str]:
+    """Fixtures that tasks name; a task that cannot be read is ``validate``'s to report."""
+    used = set()
+    for name in project.task_ids():
+        with suppress(CopperbenchError):
+            used.add(project.task(name).fixture.id)
+    return used
