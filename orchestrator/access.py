@@ -28,8 +28,8 @@ from schema.gateway import SOCKET, Breach, GatewayConfig, GatewayEvent, Provider
 from schema.run import Cap, ModelAccess, Usage
 
 SIGNALLED = frozenset({128 + signal.SIGKILL, 128 + signal.SIGTERM})
-"""Exit codes of a gateway that was ended from outside, which no agent can do. One that heeds TERM says
-``closed`` before it ends."""
+"""Exit codes of a gateway that was ended from outside, which no agent can do. One that had the time to heed
+TERM says ``closed``, and that it was not asked to."""
 FOR_ALL = frozenset({"credential", "quota"})
 """Faults of a provider that every other run of the model would meet too."""
 
@@ -185,10 +185,14 @@ class Access:
                     fix="check key and account, then run the same command again",
                 )
             raise ProviderFault(f"provider: {account.lost.kind} ({account.lost.status})")
+        if account.closed:
+            if not account.closed.asked:
+                raise EngineError("the gateway was ended from outside", about=self._name)
+            return None
         exit_ = self._gateway.fate()
         if exit_ is None:
             return None
-        if (account.closed or exit_.code in SIGNALLED) and not exit_.oom_killed:
+        if exit_.code in SIGNALLED and not exit_.oom_killed:
             raise EngineError(f"the gateway was lost (exit code {exit_.code})", about=self._name)
         # Out of memory, or broken by what it was sent: else breaking it would buy a new attempt.
         return "requests"

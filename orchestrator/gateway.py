@@ -168,7 +168,6 @@ class Gateway:
         self._on_event = on_event
         self._on_loss = on_loss
         self._closing = False
-        self._lost = False
         self._network = network
         self._mounts = list(mounts)
         self._attached: Attached | None = None
@@ -214,8 +213,8 @@ class Gateway:
         return self.account
 
     def fate(self) -> Exit | None:
-        """How it ended, when it ended without being asked to: by running out of memory, or from outside."""
-        if not self._lost:
+        """How it ended, if it has; of interest where it did not say that it closed."""
+        if not self.ended.is_set():
             return None
         self._engine.wait(self.container, 10)
         return self._engine.exit(self.container)
@@ -257,9 +256,8 @@ class Gateway:
             # Its end, ours, or a line that is none of its: all mean that nothing more can be learned.
             return
         finally:
-            self._lost = not self._closing
             self.ended.set()
-            if self._lost:
+            if not self._closing:
                 self._on_loss()
 
     def _take(self, event: GatewayEvent) -> None:

@@ -206,6 +206,8 @@ class Closed(_Event):
     unfinished: int
     """Exchanges still in flight when the patience for them ran out: their usage is unknown."""
     excluded_seconds: float
+    asked: bool = True
+    """Whether its input's end was the reason. False: a signal was, which no agent can send."""
 
 
 GatewayEvent = Annotated[

@@ -43,13 +43,19 @@ async def run(config: GatewayConfig) -> None:
         if server.started:
             teller.tell(Listening(at=teller.now()))
         await asyncio.wait({serving, ending}, return_when=asyncio.FIRST_COMPLETED)
+        asked = ending.done()
         unfinished = await exchanges.drain(config.patience.drain_seconds)
         server.should_exit = True
         await serving
         ending.cancel()
-        seconds = provider.clock.seconds
         teller.tell(
-            Closed(at=teller.now(), refused=teller.refused, unfinished=unfinished, excluded_seconds=seconds)
+            Closed(
+                at=teller.now(),
+                refused=teller.refused,
+                unfinished=unfinished,
+                excluded_seconds=provider.clock.seconds,
+                asked=asked,
+            )
         )
 
 
