@@ -15,6 +15,7 @@ from orchestrator.access import Money
 from orchestrator.budget import SuiteBudget
 from orchestrator.console import Screen
 from orchestrator.kicad import ENVIRONMENTS, REFERENCE, environment
+from orchestrator.models import MissingKey
 from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, MaxUsd, Results, Runtime
 from orchestrator.project import Project
 from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft
@@ -242,7 +243,7 @@ def plan(
     from orchestrator.models import route
 
     project, screen = _project(results), Screen(as_json=as_json)
-    planned = _plan(project, suite, model, agent, repeats, condition or [], _money(max_usd))
+    planned, keyless = _plan(project, suite, model, agent, repeats, condition or [], _money(max_usd))
     bound = worst_case(planned)
     records = [record for _, record in read_records(project.results)]
     forecasts = forecast(planned, lambda name: route(project, name), records)
@@ -270,12 +271,15 @@ def plan(
         screen.show(f"  expected {each.expected}")
     if max_usd is not None:
         screen.show(f"--max-usd ends it at {max_usd:.4f} USD in any case")
+    for missing in keyless:
+        screen.show(f"run would refuse: {missing}")
     screen.emit(
         {
             "plan": planned.to_json(),
             "worstCase": bound,
             "costs": [each.to_json() for each in forecasts],
             "maxUsd": max_usd,
+            "missing": [str(missing) for missing in keyless],
         }
     )
 
@@ -320,7 +324,9 @@ def run(
 
     project, screen = _project(results), Screen(as_json=as_json)
     money = _money(max_usd, jobs, keep_bodies=keep_bodies)
-    planned = _plan(project, suite, model, agent, repeats, condition or [], money)
+    planned, keyless = _plan(project, suite, model, agent, repeats, condition or [], money)
+    for missing in keyless:
+        raise missing
     engine = Engine.connect()
     with screen.progress(len(planned.specs)) as report:
         finished = execute(project, engine, planned, jobs=jobs, report=report, runtime=runtime, money=money)
@@ -420,8 +426,11 @@ def _plan(
     repeats: int | None,
     conditions: list[str],
     money: Money,
-) -> Plan:
-    """Expand a suite for the given models, refusing what could not run before anything starts."""
+) -> tuple[Plan, list[MissingKey]]:
+    """Expand a suite for the given models, refusing what could not run before anything starts.
+
+    A key is not needed to know what a plan would take: those that are missing are returned.
+    """
     from orchestrator import access
     from orchestrator import plan as planning
     from orchestrator.solutions import PROVIDER
@@ -430,17 +439,20 @@ def _plan(
     chosen = project.suite(suite)
     condition = conditioning.parse(conditions)
     loaded = [project.task(task) for task in chosen.tasks]
-    plans = []
+    plans, keyless = [], {}
     for model in models:
         project.provider(model)
         name = agent or (PROVIDER if model.startswith(f"{PROVIDER}:") else REFERENCE_AGENT)
         for task in loaded:
             planning.check_agent(project.agent(name), task, condition)
-            access.way(project, model, project.agent(name), task.under(condition), money=money)
+            try:
+                access.way(project, model, project.agent(name), task.under(condition), money=money)
+            except MissingKey as missing:
+                keyless[model] = missing
         plans.append(
             planning.expand(loaded, [model], name, repeats or chosen.repeats, suite, condition=condition)
         )
-    return planning.join(plans)
+    return planning.join(plans), list(keyless.values())
 
 
 def _conclude(screen: Screen, faults: list[str], fine: str) -> None:

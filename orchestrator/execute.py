@@ -12,6 +12,7 @@ from types import FrameType
 from orchestrator.access import Money
 from orchestrator.engine import Engine
 from orchestrator.grading import GraderPool
+from orchestrator.job import Job
 from orchestrator.ledger import Ledger
 from orchestrator.log import event_log
 from orchestrator.owner import Owner
@@ -19,7 +20,7 @@ from orchestrator.plan import write
 from orchestrator.project import LoadedTask, Project
 from orchestrator.reap import reap
 from orchestrator.records import Finished, Report
-from orchestrator.run import Job, Runner
+from orchestrator.run import Runner
 from orchestrator.sandbox import pack
 from orchestrator.solutions import solution_inputs
 from schema.errors import EnvironmentFault, Interrupted
@@ -66,9 +67,17 @@ def execute(
             project, engine, pool, ledger, log=log, stop=stop, runtime=runtime, money=money or Money()
         )
 
+        failed = threading.Event()
+
         def one(spec: RunSpec) -> Finished:
-            job = _prepare(runner, spec, tasks[spec.run.task].under(spec.run.condition))
-            return Finished(spec, *runner.execute(job))
+            if failed.is_set():
+                raise Interrupted("not started: another run ended the plan", about=str(spec.run))
+            try:
+                job = _prepare(runner, spec, tasks[spec.run.task].under(spec.run.condition))
+                return Finished(spec, *runner.execute(job))
+            except BaseException:
+                failed.set()
+                raise
 
         with ThreadPoolExecutor(max_workers=jobs) as workers:
             for finished in _as_completed(workers, one, plan.specs, stop):

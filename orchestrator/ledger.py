@@ -12,19 +12,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from grader.ledger import LEDGER, Chain
 from orchestrator.clock import now
 from orchestrator.owner import Owner
 from schema.errors import Interrupted
 from schema.hashing import sha256
-from schema.ledger import ClaimLine, FaultLine, LedgerLine, PlanLine, RecordLine
+from schema.ledger import ClaimLine, FaultLine, FaultSource, LedgerLine, PlanLine, RecordLine
 from schema.run import RunId
 
 LOCKS = ".runs.lock"
 WAIT_SECONDS = 0.2
-Source = Literal["infrastructure", "provider"]
 
 
 class Ledger:
@@ -92,11 +91,11 @@ class Ledger:
         run: RunId,
         claim: int,
         what: str,
-        source: Source = "infrastructure",
+        source: FaultSource = "infrastructure",
         *,
         usd: float | None = 0.0,
     ) -> None:
-        """A claim of a run that is held ended in a fault of engine or host, or of the model's provider.
+        """A claim of a run that is held came to nothing.
 
         ``usd``: what its model cost all the same; None when unknown.
         """

@@ -22,6 +22,10 @@ CERTIFICATES = "SSL_CERT_FILE"
 PROXIES = ("HTTPS_PROXY", "https_proxy")
 
 
+class MissingKey(UsageError):
+    """A provider wants a key and the environment has none."""
+
+
 @dataclass(frozen=True)
 class Route:
     """A model, how it is reached and what it costs."""
@@ -60,14 +64,14 @@ def require_key(route: Route, environment: Mapping[str, str]) -> SecretStr | Non
     """The provider's key from the environment; None for a provider that wants none.
 
     Raises:
-        UsageError: it wants one and there is none.
+        MissingKey: it wants one and there is none.
     """
     variable = route.provider.key_variable
     if variable is None:
         return None
     key = environment.get(variable, "").strip()
     if not key:
-        raise UsageError(f"no key for {route.model}", fix=f"set {variable}")
+        raise MissingKey(f"no key for {route.model}", fix=f"set {variable}")
     return SecretStr(key)
 
 

@@ -13,6 +13,10 @@ GENESIS = "0" * 64
 """``prev`` of the first line, and the head of a ledger without lines."""
 
 
+FaultSource = Literal["infrastructure", "provider", "harness"]
+"""Engine or host; the model's provider; or the harness, which ended the plan: that takes no attempt."""
+
+
 class _Line(Model):
     prev: Sha256
     """SHA-256 of the line before, without its newline."""
@@ -53,12 +57,12 @@ class ClaimLine(_Line):
 
 
 class FaultLine(_Line):
-    """A claim ended in a fault of engine or host, or of the model's provider."""
+    """A claim came to nothing."""
 
     kind: Literal["fault"] = "fault"
     run: str
     claim: int = Field(ge=1)
-    source: Literal["infrastructure", "provider"]
+    source: FaultSource
     what: str
     usd: float | None = 0
     """What its model cost all the same; None when unknown."""

@@ -58,7 +58,7 @@ STEPS = [
     Step("orchestrator.engine:Engine.put"),
     Step("orchestrator.sandbox:Sandbox.start"),
     Step("orchestrator.sandbox:Sandbox.watch"),
-    Step("orchestrator.run:collect"),
+    Step("orchestrator.attempt:collect"),
     Step("orchestrator.sandbox:Sandbox._remove", 2),
     Step("orchestrator.store:EvidenceWriter.put_tree"),
     Step("orchestrator.store:EvidenceWriter.put_run"),

@@ -6,6 +6,7 @@ gave is held against what the record counts.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -30,9 +31,9 @@ from orchestrator.gateway import Gateway
 from orchestrator.models import gateway_config
 from orchestrator.plan import expand, join
 from orchestrator.project import Project
-from orchestrator.run import ATTEMPTS
 from orchestrator.sandbox import Sandbox
 from orchestrator.scripted import ScriptedProvider
+from orchestrator.starts import ATTEMPTS
 from schema.errors import InfrastructureLeft
 from schema.gateway import Exchange, GatewayConfig, GatewayEvent
 from schema.ledger import ClaimLine, FaultLine
@@ -76,6 +77,8 @@ class Case:
     killed_by: str | None = None
     exit_code: int | None = None
     attempt: int = 1
+    create: bool = False
+    """Ask in a brief instead of on the command line."""
 
 
 def killed(script: str, category: str, cap: str, agent: str = "eager", **caps: float) -> Case:
@@ -94,9 +97,14 @@ CASES = {
     "flood": killed("lazy", "resource-cap", "requests", "refused"),
     "agent-killed": Case("endless", "agent-crashed", agent="eager", exit_code=137),
     "gateway-killed": Case("perfect", None, exit_code=0, attempt=2),
+    # An agent that does not end by itself, so that only what is done to it and its gateway decides.
+    "gateway-stopped": Case(
+        "endless", "agent-crashed", caps={"turns": 1000}, agent="eager", exit_code=137, attempt=2
+    ),
     "hanging": Case("hanging", "provider-error", attempt=3),
     "overloaded": Case("overloaded", "provider-error", attempt=3),
     "edit": Case("perfect", None, task=EDIT, exit_code=0),
+    "brief": Case("perfect", None, task=EDIT, exit_code=0, create=True),
     "refusal": Case("perfect", None, exit_code=0),
     "one-reply": Case("parallel", None, task=EDIT, exit_code=0),
     "never-refuse": Case("never-refuse", "missed-refusal", exit_code=0),
@@ -152,12 +160,15 @@ def agent(project: Project, name: str, do: list[str] | None = None) -> None:
     (folder / name / "agent.json").write_text(json.dumps(value))
 
 
-def task(project: Project, source: str, name: str, **caps: float) -> str:
-    """A copy of a task under its own name, with other caps."""
+def task(project: Project, source: str, name: str, *, create: bool = False, **caps: float) -> str:
+    """A copy of a task under its own name, with other caps. ``create``: with its request as a brief."""
     folder = project.root / "tasks" / name
     shutil.copytree(project.root / "tasks" / source, folder)
     value = json.loads((folder / "task.json").read_bytes())
     value |= {"id": name, "caps": value["caps"] | caps}
+    if create:
+        (folder / "brief.md").write_text(value["request"])
+        value |= {"mode": "create", "request": "brief.md"}
     (folder / "task.json").write_text(json.dumps(value))
     return name
 
@@ -238,8 +249,14 @@ def meddle(gateway: Gateway, event: GatewayEvent) -> None:
     run, engine = gateway._labels["run"], gateway._engine
     if "/agent-killed/" in run:
         engine.kill(f"{gateway._name}-agent")
-    if "/gateway-killed/" in run and gateway._name.endswith("-c1"):
+    first = gateway._name.endswith("-c1")
+    if "/gateway-killed/" in run and first:
         engine.kill(gateway.container)
+    if "/gateway-stopped/" in run:
+        if first:
+            engine._api.kill(gateway.container, "TERM")
+        else:
+            engine.kill(f"{gateway._name}-agent")
 
 
 # --- one plan
@@ -292,7 +309,9 @@ def planned(project: Project) -> Plan:
     """A run of each case; its task bears its name."""
     plans = []
     for name, case in CASES.items():
-        loaded = project.task(task(project, case.task, name, **case.caps)).under(case.condition)
+        loaded = project.task(task(project, case.task, name, create=case.create, **case.caps)).under(
+            case.condition
+        )
         model = f"scripted:{case.script}"
         plans.append(expand([loaded], [model], case.agent, 1, "models", condition=case.condition))
     return join(plans)
@@ -354,10 +373,12 @@ def test_a_provider_that_fails_costs_three_attempts_and_says_nothing_of_the_mode
     assert played.records[name].evidence is None
 
 
-def test_a_gateway_ended_from_outside_grants_an_attempt(played: Played) -> None:
-    name = "gateway-killed"
+@pytest.mark.parametrize(
+    ("name", "what"), [("gateway-killed", "was lost"), ("gateway-stopped", "was ended from outside")]
+)
+def test_a_gateway_ended_from_outside_grants_an_attempt(played: Played, name: str, what: str) -> None:
     (fault,) = played.faults(name)
-    assert fault.source == "infrastructure" and "the gateway was lost" in fault.what
+    assert fault.source == "infrastructure" and f"the gateway {what}" in fault.what
     (earlier,) = played.records[name].facts.earlier_faults
     assert earlier == fault.what
 
@@ -407,6 +428,16 @@ def test_a_condition_is_in_the_run_its_transcript_its_configuration_and_its_stam
     assert configured["maxTurns"] == 2
 
 
+def test_a_brief_is_in_the_workspace_and_named_by_the_transcript(played: Played) -> None:
+    tree = played.tree("brief")
+    brief = (played.project.root / "tasks" / "brief" / "brief.md").read_bytes()
+    assert tree["brief.md"].data == brief
+    (transcript,) = (entry.data for path, entry in tree.items() if path.endswith("/transcript.jsonl"))
+    start = json.loads(transcript.splitlines()[0])["data"]
+    assert start["command"] == "create"
+    assert start["brief"] == {"path": "brief.md", "sha256": hashlib.sha256(brief).hexdigest()}
+
+
 def _values(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [each for inner in value.values() for each in _values(inner)]
@@ -444,7 +475,7 @@ def test_a_provider_that_refuses_us_stops_the_plan_and_nothing_is_lost(
     lines = read_chain(checkout.results).lines
     # Neither an attempt nor the run is used up.
     assert [line.attempt for line in lines if isinstance(line, ClaimLine)] == [1]
-    assert not any(isinstance(line, FaultLine) for line in lines)
+    assert [(line.source, line.usd) for line in lines if isinstance(line, FaultLine)] == [("harness", 0)]
 
 
 def test_attempts_that_a_provider_spoiled_are_counted_over_restarts(
@@ -532,7 +563,7 @@ def test_a_spent_budget_leaves_runs_without_a_verdict_and_more_money_completes_t
         "1",
         "--max-usd",
     ]
-    # Enough for one run and the beginning of another.
+    # Enough for one run and a part of another.
     short = copperbench(checkout, *command, "0.036")
     assert short.returncode == 4 and short.stderr.splitlines()[-1].startswith("copperbench: the budget of")
     first = [record for _, record in read_records(checkout.results)]
@@ -540,9 +571,12 @@ def test_a_spent_budget_leaves_runs_without_a_verdict_and_more_money_completes_t
     assert copperbench(checkout, *command, "5").returncode == 0
     records = [record for _, record in read_records(checkout.results)]
     assert len(records) == 3 and {record.facts.attempt for record in records} == {1}
-    # What was spent on those that the budget ended is not known to their records, which say so.
-    unknown = [record.facts.lost_usd is None for record in records]
-    assert 1 <= sum(unknown) <= len(records) - len(first)
+    # What was spent on the one that the budget ended is part of what it cost in the end.
+    (cut,) = [record for record in records if record.facts.lost_usd != 0]
+    assert cut.facts.claim == 2 and cut.facts.usage is not None and cut.facts.usage.usd is not None
+    assert cut.facts.lost_usd and cut.cost.usd == pytest.approx(cut.facts.usage.usd + cut.facts.lost_usd)
+    (fault,) = [line for line in read_chain(checkout.results).lines if isinstance(line, FaultLine)]
+    assert fault.source == "harness" and fault.usd == cut.facts.lost_usd and fault.run == str(cut.run)
 
 
 # --- bodies, keys
@@ -659,7 +693,7 @@ def test_a_live_agent_sees_no_key_no_proxy_and_no_way_but_the_relay(
                     spread.append(json.dumps(engine.inspect(each["Id"])) + logs)
             return super().captured()
 
-    monkeypatch.setattr("orchestrator.run.Sandbox", Inspected)
+    monkeypatch.setattr("orchestrator.attempt.Sandbox", Inspected)
     plan = expand([checkout.task(REFUSAL)], ["scripted:perfect"], "looking", 1, "test")
     money = Money(keep_bodies=True)
     (finished,) = execute(checkout, engine, plan, jobs=1, report=lambda _: None, money=money)

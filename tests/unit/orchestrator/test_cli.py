@@ -133,6 +133,24 @@ def test_a_dry_run_prints_the_plan_and_its_worst_case(checkout: Path) -> None:
     assert not (checkout / "results").exists()
 
 
+def test_a_plan_needs_no_key_and_says_that_a_run_would(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it would take is wanted before there is an account."""
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    asked = ("--suite", "starter", "--model", "anthropic:claude-opus-5")
+    shown, told = copperbench(checkout, "plan", *asked), copperbench(checkout, "plan", *asked, "--json")
+    assert (shown.returncode, told.returncode) == (0, 0)
+    missing = "no key for anthropic:claude-opus-5; set ANTHROPIC_API_KEY"
+    assert f"run would refuse: {missing}" in shown.stdout.splitlines()
+    answer = json.loads(told.stdout)
+    assert answer["missing"] == [missing]
+    (cost,) = answer["costs"]
+    assert cost["worst"] == {"usd": None, "basis": "unbounded, the task caps neither tokens nor USD"}
+    run = copperbench(checkout, "run", *asked)
+    assert (run.returncode, run.stdout) == (2, "") and missing in one_line(run.stderr)
+
+
 def test_a_budget_in_usd_needs_a_price_in_a_plan_too(checkout: Path) -> None:
     done = copperbench(
         checkout, "plan", "--suite", "starter", "--model", "local:some-model", "--max-usd", "1"
