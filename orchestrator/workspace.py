@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import secrets
 import tarfile
 import threading
 from collections import defaultdict
@@ -78,7 +79,8 @@ class Baselines:
 
     def _prepare(self, loaded: LoadedTask, pristine: Tree, key: str, folder: Path) -> Baseline:
         spec = SandboxSpec(
-            name=f"copperbench-prep-{key[:16]}",
+            # Of its own: other processes, other checkouts too, may be preparing the same.
+            name=f"copperbench-prep-{key[:16]}-{secrets.token_hex(4)}",
             image=IMAGE,
             command=["python3", "-m", "scaffold", "/input", "/workspace"],
             wall_seconds=SECONDS,
@@ -216,7 +218,7 @@ def _keep(folder: Path, archive: bytes, facts: BaselineFacts) -> None:
         ("workspace.tar", archive),
         ("baseline.json", pretty(facts.to_json()).encode()),
     ):
-        part = folder / f"{name}.{threading.get_ident()}.part"
+        part = folder / f"{name}.{secrets.token_hex(4)}.part"
         part.write_bytes(data)
         part.rename(folder / name)
 

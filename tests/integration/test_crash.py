@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,9 +18,12 @@ from orchestrator.ledger import Ledger
 from orchestrator.plan import expand, join, write
 from orchestrator.project import Project
 from orchestrator.prove import AGENT
+from orchestrator.workspace import Baselines, load_pristine
 from schema.ledger import ClaimLine, RecordLine
 from tests.crash.chaos import STEPS, unleash
 from tests.integration.test_runs import COPPERBENCH, ROOT, copperbench, play
+
+pytestmark = pytest.mark.alone
 
 SAMPLE = [
     (step, when)
@@ -79,7 +83,7 @@ def test_a_run_whose_evidence_was_kept_is_judged_and_not_run_again(checkout: Pro
 
 def test_a_start_that_came_to_nothing_stays_in_sight(checkout: Project) -> None:
     command = one_run(checkout)
-    die(checkout, "orchestrator.sandbox:Sandbox.watch", "after", *command)
+    die(checkout, "orchestrator.attempt:Attempt._collect", "before", *command)
     assert copperbench(checkout, *command).returncode == 0
     ((_, record),) = read_records(checkout.results)
     assert (record.facts.claim, record.facts.attempt) == (2, 1)
@@ -105,7 +109,15 @@ def test_lost_attempts_are_counted_over_restarts(checkout: Project, engine: Engi
     assert list(audit(checkout.results, {})) == []
 
 
-def test_two_processes_with_one_command_share_the_work(checkout: Project) -> None:
+@pytest.mark.parametrize("prepared", [True, False])
+def test_two_processes_with_one_command_share_the_work(
+    checkout: Project, engine: Engine, prepared: bool
+) -> None:
+    """Naive: both prepare the baseline under one name, and the second one is refused."""
+    loaded = checkout.task("refuse-clock-pullup")
+    shutil.rmtree(checkout.cache, ignore_errors=True)
+    if prepared:
+        Baselines(checkout, engine).get(loaded, load_pristine(checkout, loaded))
     processes = [
         subprocess.Popen(
             [*COPPERBENCH, "prove", "refuse-clock-pullup", "--jobs", "1"],
