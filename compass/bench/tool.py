@@ -144,6 +144,8 @@ class _Process:
             return None
         self._limit = NEXT
         if line is None:
+            # Its end stays its end: a pipe may take another line after it, and no answer would come.
+            self._lines.put(None)
             return None
         try:
             answer = json.loads(line)

@@ -194,6 +194,19 @@ def test_a_tool_that_dies_on_the_way_fails_but_is_scored(tmp_path: Path) -> None
     assert any("got no answer" in line for line in text.tool(report))
 
 
+def test_a_tool_that_closes_its_output_is_waited_for_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its input still takes lines: a naive scorer waits the whole time limit for each of them."""
+    monkeypatch.setattr(tool, "NEXT", 3600.0)
+    code = GREP.replace("    print", "    if 'branch' in line and n > 9: os.close(1)\n    n += 1\n    print")
+    code = code.replace("import json, sys", "import json, os, sys\nn = 0").replace(
+        "print(", "n > 10 or print("
+    )
+    report = tool.evaluate(scripted(tmp_path, code))
+    assert report.unanswered == len(report.report.cases) - 10 + report.report.unseen.total
+
+
 def test_report_is_plain_data() -> None:
     report = Report("x", (case(True, False),), (Gate("recall", 0.9, Proportion(0, 1)),), {"more": 1})
     data = report.to_json()
