@@ -71,7 +71,8 @@ unit: environment ## Fast tests, no engine
 	@$(PYTEST) tests/unit -n $(JOBS)
 
 integration: images fixtures ## Tests with a real engine, real kicad-cli and real boards
-	@$(PYTEST) tests/integration
+	@$(PYTEST) tests/integration -m 'not alone' -n $$(($(JOBS) + 1)) --dist loadfile
+	@$(PYTEST) tests/integration -m alone
 
 attacks: images fixtures ## Every attack by a hostile agent; ATTACKS='leaks hooks' for families and names
 	@.venv/bin/python -m tests.attacks $(ATTACKS)

@@ -36,6 +36,7 @@ from orchestrator.scripted import ScriptedProvider
 from orchestrator.starts import ATTEMPTS
 from schema.errors import InfrastructureLeft
 from schema.gateway import Exchange, GatewayConfig, GatewayEvent
+from schema.hashing import sha256
 from schema.ledger import ClaimLine, FaultLine
 from schema.record import Record
 from schema.run import Plan
@@ -453,10 +454,13 @@ def test_everything_grades_the_same_again_and_the_ledger_holds(played: Played) -
 
 
 def test_nothing_is_left_running(played: Played, engine: Engine) -> None:
-    assert [
-        name for _, name, owner in engine.ours() if owner == engine.owner and "copperbench-run" in name
-    ] == []
-    assert [each for each in engine._api.containers(all=True) if "-run-" in each["Names"][0]] == []
+    scopes = {scope(played.project, record) for record in played.records.values()}
+    assert [name for name in names(engine) if name.startswith(tuple(scopes))] == []
+
+
+def scope(project: Project, record: Record) -> str:
+    """How the names of a run's things in the engine begin."""
+    return f"copperbench-run-{sha256(f'{project.results}|{record.run}'.encode())[:16]}-"
 
 
 # --- what stops a plan
@@ -732,6 +736,7 @@ def names(engine: Engine) -> set[str]:
     return {name for name in containers | volumes if name.startswith("copperbench-run-")}
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("at", "claim"), [("orchestrator.gateway:Gateway.close", 2), ("orchestrator.grading:GraderPool.grade", 1)]
 )

@@ -10,6 +10,8 @@ from orchestrator.engine import ContainerSpec, Engine, Limits
 from orchestrator.owner import Owner, start_ticks
 from orchestrator.reap import reap
 
+pytestmark = pytest.mark.alone
+
 LIMITS = Limits(memory=16 * 2**20, cpus=0.1, pids=8)
 
 
