@@ -204,7 +204,8 @@ def test_a_tool_that_closes_its_output_is_waited_for_no_more(
         "print(", "n > 10 or print("
     )
     report = tool.evaluate(scripted(tmp_path, code))
-    assert report.unanswered == len(report.report.cases) - 10 + report.report.unseen.total
+    unseen = report.report.unseen
+    assert unseen and report.unanswered == len(report.report.cases) - 10 + unseen.total
 
 
 def test_report_is_plain_data() -> None:
