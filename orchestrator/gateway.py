@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Literal, Self
 
 from orchestrator.attached import Attached
+from orchestrator.companion import START_SECONDS, Companion
 from orchestrator.engine import ContainerSpec, Engine, Exit, Limits, Mount
 from orchestrator.images import GATEWAY_IMAGE
-from schema.errors import CopperbenchError, EngineError
 from schema.gateway import (
     EVENT,
     SOCKET,
@@ -34,8 +33,6 @@ from schema.run import Usage
 
 FOLDER = str(PurePosixPath(SOCKET).parent)
 LIMITS = Limits(memory=384 * 2**20, cpus=1.0, pids=32, nofile=256, fsize=2**20, tmp=2**20)
-VOLUME_BYTES = 2**20
-START_SECONDS = 30.0
 LINE_BYTES = 64 * 2**20
 """Longest line of events: a body of 32 MiB, escaped."""
 _SNAPSHOT = re.compile(r"-(\d{8}|\d{4}-\d{2}-\d{2})")
@@ -168,13 +165,20 @@ class Gateway:
         self._on_event = on_event
         self._on_loss = on_loss
         self._closing = False
-        self._network = network
-        self._mounts = list(mounts)
-        self._attached: Attached | None = None
+        socket = Mount(f"{name}-gateway-socket", FOLDER)
+        spec = ContainerSpec(
+            name=f"{name}-gateway",
+            image=GATEWAY_IMAGE,
+            command=["python3", "-m", "gateway"],
+            limits=LIMITS,
+            labels=self._labels,
+            mounts=[socket, *mounts],
+            stdin=True,
+            network=network,
+        )
+        self._companion = Companion(engine, spec, socket)
         self._following: threading.Thread | None = None
-        self._volume = f"{name}-gateway-socket"
         self._listening = threading.Event()
-        self.container = ""
         self.account = Account(config.model)
         self.ended = threading.Event()
         """Set when the gateway's output has ended: it is closed, or it is lost."""
@@ -183,7 +187,12 @@ class Gateway:
     @property
     def mount(self) -> Mount:
         """The socket's folder, for the agent."""
-        return Mount(self._volume, FOLDER, read_only=True)
+        return self._companion.mount
+
+    @property
+    def container(self) -> str:
+        """Its id; empty before it is made."""
+        return self._companion.container
 
     def __enter__(self) -> Self:
         """Start it, and wait until it listens.
@@ -206,8 +215,7 @@ class Gateway:
     def close(self) -> Account:
         """End it once its agent is dead; waits for replies in flight, whose usage is still wanted."""
         self._closing = True
-        if self._attached:
-            self._attached.end_input()
+        self._companion.end_input()
         # A second for each step of its end beside the wait itself.
         self.ended.wait(self._config.patience.drain_seconds + 10)
         return self.account
@@ -220,32 +228,15 @@ class Gateway:
         return self._engine.exit(self.container)
 
     def _start(self) -> None:
-        engine = self._engine
-        engine.create_tmpfs_volume(self._volume, size=VOLUME_BYTES, inodes=16, labels=self._labels)
-        self.container = engine.create(
-            ContainerSpec(
-                name=f"{self._name}-gateway",
-                image=GATEWAY_IMAGE,
-                command=["python3", "-m", "gateway"],
-                limits=LIMITS,
-                labels=self._labels,
-                mounts=[Mount(self._volume, FOLDER), *self._mounts],
-                stdin=True,
-                network=self._network,
-            )
-        )
-        self._attached = engine.attach(self.container)
-        engine.start(self.container)
-        self._attached.write(self._config.line(), START_SECONDS)
-        self._following = threading.Thread(target=self._follow, args=(self._attached,), daemon=True)
+        streams = self._companion.start(self._config.line())
+        self._following = threading.Thread(target=self._follow, args=(streams,), daemon=True)
         self._following.start()
         for _ in range(int(START_SECONDS / 0.05)):
             if self._listening.wait(0.05):
                 return
             if self.ended.is_set():
                 break
-        said = self._attached.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise EngineError(f"it did not start ({said[-1] if said else 'no word from it'})", about=self._name)
+        raise self._companion.stillborn()
 
     def _follow(self, attached: Attached) -> None:
         attached.patience(24 * 3600)
@@ -271,13 +262,7 @@ class Gateway:
 
     def _remove(self) -> None:
         self._closing = True
-        if self.container:
-            with suppress(CopperbenchError):
-                self._engine.remove(self.container)
-        if self._attached:
-            self._attached.abort()
-            if self._following:
-                self._following.join(10)
-            self._attached.close()
-        with suppress(CopperbenchError):
-            self._engine.remove_volume(self._volume)
+        self._companion.abort()
+        if self._following:
+            self._following.join(10)
+        self._companion.remove()

@@ -6,23 +6,22 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from grader.evidence import Tree
 from orchestrator.attached import Attached
+from orchestrator.companion import START_SECONDS, Companion
 from orchestrator.engine import ContainerSpec, Engine, Limits, Mount
 from orchestrator.images import SCRIPTED_IMAGE
 from orchestrator.project import LoadedTask
-from schema.errors import CopperbenchError, EngineError, UsageError
+from schema.errors import UsageError
 from schema.hashing import walk_files
 
 FOLDER = "/provider"
 SOCKET = f"{FOLDER}/provider.sock"
 LIMITS = Limits(memory=256 * 2**20, cpus=1.0, pids=64, nofile=256, fsize=2**20, tmp=2**20)
-START_SECONDS = 30.0
 GOLD = "gold"
 CANNOT_BE_PLAYED = 2
 """Exit code of a provider that does not know the script, or cannot play it on the task."""
@@ -99,14 +98,28 @@ class ScriptedProvider:
         self._name = name
         self._job = dict(task)
         self._labels = dict(labels or {})
-        self._volume = f"{name}-provider-socket"
-        self._attached: Attached | None = None
-        self.container = ""
+        socket = Mount(f"{name}-provider-socket", FOLDER)
+        spec = ContainerSpec(
+            name=f"{name}-provider",
+            image=SCRIPTED_IMAGE,
+            command=["python3", "-m", "scripted"],
+            limits=LIMITS,
+            labels=self._labels,
+            mounts=[socket],
+            stdin=True,
+        )
+        self._companion = Companion(engine, spec, socket)
+        self._streams: Attached | None = None
 
     @property
     def mount(self) -> Mount:
         """The socket's folder, for the gateway and nobody else."""
-        return Mount(self._volume, FOLDER, read_only=True)
+        return self._companion.mount
+
+    @property
+    def container(self) -> str:
+        """Its id; empty before it is made."""
+        return self._companion.container
 
     def __enter__(self) -> Self:
         """Start it, and wait until it listens.
@@ -118,62 +131,35 @@ class ScriptedProvider:
         try:
             self._start()
         except BaseException:
-            self._remove()
+            self._companion.remove()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._remove()
+        self._companion.remove()
 
     def given(self) -> list[dict[str, Any]]:
         """What it says it gave, a line an answer; ends it."""
-        if self._attached is None:
+        if self._streams is None:
             return []
-        self._attached.end_input()
-        self._attached.patience(START_SECONDS)
+        self._companion.end_input()
+        self._streams.patience(START_SECONDS)
         lines: list[dict[str, Any]] = []
         try:
             while True:
-                lines.append(json.loads(self._attached.line(2**20)))
+                lines.append(json.loads(self._streams.line(2**20)))
         except (EOFError, OSError):
             return lines
 
     def _start(self) -> None:
-        engine = self._engine
-        engine.create_tmpfs_volume(self._volume, size=2**20, inodes=16, labels=self._labels)
-        self.container = engine.create(
-            ContainerSpec(
-                name=f"{self._name}-provider",
-                image=SCRIPTED_IMAGE,
-                command=["python3", "-m", "scripted"],
-                limits=LIMITS,
-                labels=self._labels,
-                mounts=[Mount(self._volume, FOLDER)],
-                stdin=True,
-            )
-        )
-        self._attached = engine.attach(self.container)
-        engine.start(self.container)
-        self._attached.write(json.dumps(self._job).encode() + b"\n", START_SECONDS)
-        self._attached.patience(START_SECONDS)
+        self._streams = self._companion.start(json.dumps(self._job).encode() + b"\n")
+        self._streams.patience(START_SECONDS)
         try:
-            self._attached.line(2**20)
+            self._streams.line(2**20)
         except (EOFError, OSError):
-            said = self._attached.stderr.decode("utf-8", "replace").strip().splitlines()
-            if engine.wait(self.container, START_SECONDS) == CANNOT_BE_PLAYED:
-                model = f"scripted:{self._job['script']}"
-                raise UsageError(said[-1].removeprefix("scripted: "), about=model) from None
-            raise EngineError(
-                f"it did not start ({said[-1] if said else 'no word from it'})", about=self._name
-            ) from None
-
-    def _remove(self) -> None:
-        if self.container:
-            with suppress(CopperbenchError):
-                self._engine.remove(self.container)
-        if self._attached:
-            self._attached.close()
-        with suppress(CopperbenchError):
-            self._engine.remove_volume(self._volume)
+            if self._engine.wait(self.container, START_SECONDS) == CANNOT_BE_PLAYED:
+                words = self._companion.last_words.removeprefix("scripted: ")
+                raise UsageError(words, about=f"scripted:{self._job['script']}") from None
+            raise self._companion.stillborn() from None

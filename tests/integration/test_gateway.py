@@ -410,8 +410,7 @@ def test_limits_are_enforced_by_the_engine(engine: Engine) -> None:
 
 def test_a_gateway_whose_owner_is_gone_ends(engine: Engine) -> None:
     with standing(engine, "lazy") as stand:
-        assert stand.gateway._attached is not None
-        stand.gateway._attached.abort()
+        stand.gateway._companion.abort()
         assert engine.wait(stand.gateway.container, 30) == 0
 
 
