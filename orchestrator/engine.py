@@ -139,13 +139,21 @@ class Engine:
         security = [str(option) for option in facts.get("SecurityOptions") or []]
         return sorted([*security, f"cgroup={facts.get('CgroupVersion', '1')}"])
 
+    @property
+    def _is_remapped(self) -> bool:
+        return any("userns" in option for option in self.isolation)
+
     @cached_property
     def _mapped_root(self) -> tuple[int, int]:
         """What uid and gid 0 of containers are on the host: volumes are mounted with the host's numbers."""
         # With userns-remap the engine's folder is named by them; it tells them nowhere else.
         found = re.search(r"/(\d+)\.(\d+)$", str(self.facts().get("DockerRootDir", "")))
-        remapped = any("userns" in option for option in self.isolation)
-        return (int(found[1]), int(found[2])) if remapped and found else (0, 0)
+        return (int(found[1]), int(found[2])) if self._is_remapped and found else (0, 0)
+
+    @property
+    def _mapped_nobody(self) -> tuple[int, int]:
+        """What uid and gid of containers' users are on the host."""
+        return self._mapped_root[0] + NOBODY_ID, self._mapped_root[1] + NOBODY_ID
 
     def runtimes(self) -> list[str]:
         """Names of the OCI runtimes that the engine can start containers with."""
@@ -208,9 +216,8 @@ class Engine:
         dockerfile: str,
         args: Mapping[str, str],
         labels: Mapping[str, str],
-        network: str,
     ) -> Iterator[str]:
-        """Build an image from a tar context; yields the builder's lines.
+        """Build an image from a tar context, by the host's network; yields the builder's lines.
 
         Raises:
             EngineError: the build failed; the message holds the builder's last words.
@@ -223,7 +230,8 @@ class Engine:
                 tag=tag,
                 buildargs=dict(args),
                 labels=dict(labels),
-                network_mode=network,
+                # The host's network with its resolver and mirrors, where the engine gives it to builders.
+                network_mode=None if self._is_remapped else "host",
                 rm=True,
                 forcerm=True,
                 decode=True,
@@ -255,7 +263,7 @@ class Engine:
         """
         # The engine answers a second creation with the first volume: a mark of our own tells them apart.
         mark = uuid.uuid4().hex
-        uid, gid = (start + NOBODY_ID for start in self._mapped_root)
+        uid, gid = self._mapped_nobody
         options = f"size={size},nr_inodes={inodes},uid={uid},gid={gid},mode={mode},nosuid,nodev"
         with _told("cannot create volume", name):
             made = self._api.create_volume(
@@ -284,8 +292,11 @@ class Engine:
         Raises:
             EngineError: the engine refused, for one because the name is taken.
         """
+        # The host's network goes with the host's users only; the user is then the one that volumes belong to.
+        unmapped = self._is_remapped and spec.network == "host"
         host = self._api.create_host_config(
             network_mode=spec.network,
+            userns_mode="host" if unmapped else None,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             read_only=True,
@@ -322,7 +333,7 @@ class Engine:
                     command=list(spec.command),
                     environment=dict(spec.environment),
                     working_dir=spec.working_dir,
-                    user=spec.user,
+                    user="{}:{}".format(*self._mapped_nobody) if unmapped else spec.user,
                     labels=self._labels(spec.labels),
                     host_config=host,
                     stdin_open=spec.stdin,

@@ -270,7 +270,6 @@ def _build_tree(
         # A proxy is the machine's, not the image's: builders know these names and keep them out of it.
         args={**args, **{name: os.environ[name] for name in PROXIES if name in os.environ}},
         labels={f"{LABEL}.inputs": inputs},
-        network="host",
     ):
         if line.startswith("Step "):
             say(f"{tag}: {line}")
