@@ -145,7 +145,8 @@ def test_spans_point_at_the_words_in_disguised_text() -> None:
 
 
 def test_robustness_floors_hold_in_both_groups() -> None:
-    report = attack.evaluate()
+    # A sample: make gate takes all.
+    report = attack.evaluate(every=8)
     assert report.ok, [gate.to_json() for gate in report.gates]
     groups = {transform.group for transform in TRANSFORMS}
     assert groups == {"known", "held-out"}
