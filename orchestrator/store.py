@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import IO
 from grader.evidence import Tree
 from grader.git import CLEAN_ENVIRONMENT
 from grader.store import BUNDLE, EvidenceStore, bundled, describe, evidence_id, refs, tree_ref
+from orchestrator.records import sync_folder
 from schema import SCHEMA_VERSION
 from schema.errors import EnvironmentFault
 from schema.hashing import git_blob_id, sha256, tree_hash
@@ -110,11 +112,17 @@ class EvidenceWriter:
             self._run("of the bundle cannot be read", lock, "fetch", "-q", str(bundle), "refs/*:refs/*")
 
     def _create(self, lock: IO[str]) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._run("cannot be created", lock, "init", "-q", "--bare", "--template=", "--object-format=sha1")
+        # Made beside its place: a git that is killed leaves half a repository, which no later one would mend.
+        new = self.path.with_name(f".{self.path.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        init = ("init", "-q", "--bare", "--template=", "--object-format=sha1")
         # One small pack a run instead of loose objects: 19 ms against 276 on a 5.6 MB board.
-        for key, value in (("fastimport.unpackLimit", "1"), ("gc.auto", "0"), ("core.fsync", "all")):
-            self._run("cannot be created", lock, "config", key, value)
+        settings = (("fastimport.unpackLimit", "1"), ("gc.auto", "0"), ("core.fsync", "all"))
+        for arguments in (init, *(("config", key, value) for key, value in settings)):
+            self._run("cannot be created", lock, *arguments, store=new)
+        new.rename(self.path)
+        sync_folder(self.path.parent)
 
     def _sweep(self) -> None:
         """What git processes that were killed left behind would stand in the way of the next."""
@@ -147,8 +155,10 @@ class EvidenceWriter:
             fcntl.flock(lock, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
             yield lock
 
-    def _run(self, failure: str, lock: IO[str], *arguments: str, stdin: bytes = b"") -> None:
-        done = self._git(lock, *arguments, stdin=stdin)
+    def _run(
+        self, failure: str, lock: IO[str], *arguments: str, stdin: bytes = b"", store: Path | None = None
+    ) -> None:
+        done = self._git(lock, *arguments, stdin=stdin, store=store)
         if done.returncode:
             reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
             raise EnvironmentFault(
@@ -157,9 +167,11 @@ class EvidenceWriter:
                 fix="check the disk",
             )
 
-    def _git(self, lock: IO[str], *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def _git(
+        self, lock: IO[str], *arguments: str, stdin: bytes = b"", store: Path | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(
-            ["git", "-c", "safe.directory=*", "--git-dir", str(self.path), *arguments],
+            ["git", "-c", "safe.directory=*", "--git-dir", str(store or self.path), *arguments],
             env=CLEAN_ENVIRONMENT,
             input=stdin,
             capture_output=True,

@@ -49,6 +49,7 @@ STEPS = [
     Step("orchestrator.execute:write"),
     Step("orchestrator.ledger:Ledger.plan"),
     Step("orchestrator.store:EvidenceWriter._create"),
+    Step("orchestrator.store:EvidenceWriter._run", 2),
     Step("orchestrator.grading:Slot.open"),
     Step("orchestrator.workspace:_keep"),
     Step("orchestrator.ledger:Ledger.claim"),

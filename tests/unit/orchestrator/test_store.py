@@ -40,6 +40,33 @@ def writer(tmp_path: Path) -> EvidenceWriter:
     return EvidenceWriter(tmp_path / "with space" / "evidence.git")
 
 
+@pytest.mark.parametrize("calls", range(4))
+def test_a_store_whose_making_was_cut_short_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    """Naive: HEAD is there, so it is a repository; but git was killed before it wrote the rest."""
+    run, made = EvidenceWriter._run, 0
+
+    def cut(self: EvidenceWriter, failure: str, lock: Any, *arguments: str, **options: Any) -> None:
+        nonlocal made
+        if made == calls:
+            raise InterruptedError
+        made += 1
+        run(self, failure, lock, *arguments, **options)
+        if made == 1:
+            # As git leaves it that is killed in the midst of init: a HEAD and hardly more.
+            (Path(options["store"]) / "config").unlink()
+
+    path = tmp_path / "evidence.git"
+    with monkeypatch.context() as patch, pytest.raises(InterruptedError):
+        patch.setattr(EvidenceWriter, "_run", cut)
+        EvidenceWriter(path)
+    EvidenceWriter(path).put_tree({"a": Entry(b"x")}, "0" * 64)
+    git = ["git", "--git-dir", str(path), "config", "fastimport.unpackLimit"]
+    assert subprocess.run(git, capture_output=True, check=True).stdout == b"1\n"
+    assert [each.name for each in tmp_path.iterdir() if each.name.endswith(".new")] == []
+
+
 HARD: Tree = {
     "plain": Entry(b"x"),
     "empty": Entry(b""),
@@ -164,8 +191,9 @@ def test_a_stream_that_ends_early_keeps_nothing(
     """Naive: git takes half a stream for the whole, and a harness killed while storing leaves half a tree."""
     real = EvidenceWriter._git
 
-    def cut(self: EvidenceWriter, lock: Any, *arguments: str, stdin: bytes = b"") -> Any:
-        return real(self, lock, *arguments, stdin=stdin[: stdin.index(b"M 100644 inline tree/b")])
+    def cut(self: EvidenceWriter, lock: Any, *arguments: str, stdin: bytes = b"", **options: Any) -> Any:
+        short = stdin[: stdin.index(b"M 100644 inline tree/b")]
+        return real(self, lock, *arguments, stdin=short, **options)
 
     monkeypatch.setattr(EvidenceWriter, "_git", cut)
     with pytest.raises(EnvironmentFault, match="cannot be stored"):
