@@ -185,10 +185,8 @@ class Access:
                     fix="check key and account, then run the same command again",
                 )
             raise ProviderFault(f"provider: {account.lost.kind} ({account.lost.status})")
-        if account.closed:
-            if not account.closed.asked:
-                raise EngineError("the gateway was ended from outside", about=self._name)
-            return None
+        if account.closed and not account.closed.asked:
+            raise EngineError("the gateway was ended from outside", about=self._name)
         exit_ = self._gateway.fate()
         if exit_ is None:
             return None

@@ -221,8 +221,8 @@ class Gateway:
         return self.account
 
     def fate(self) -> Exit | None:
-        """How it ended, if it has; of interest where it did not say that it closed."""
-        if not self.ended.is_set():
+        """How it ended, where it did so without saying that it closed; None otherwise."""
+        if self.account.closed or not self.ended.is_set():
             return None
         self._engine.wait(self.container, 10)
         return self._engine.exit(self.container)
