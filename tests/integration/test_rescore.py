@@ -62,7 +62,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, engine: Engine) -> Iterator[Made]:
-    """Solutions played once; passes, failures of every kind, and a run whose evidence was not kept."""
+    """Solutions played once; passes, failures of several kinds, and a run whose evidence was not kept."""
     root = tmp_path_factory.mktemp("rescore") / "a b"
     for part in PARTS:
         target = root / part
