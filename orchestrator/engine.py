@@ -380,7 +380,7 @@ class Engine:
     def _hears_of_oom(self, container: str) -> bool:
         """Whether the engine learned only after a container's end that it had run out of memory.
 
-        Under load that is one case in forty, and its state does not keep it; its events do.
+        Under load that is one case in forty. Its state does not keep it; mostly its events do.
         """
         wanted = {"container": container, "event": "oom"}
         with _told("cannot read events of", container[:12]):
