@@ -5,9 +5,9 @@ that matching runs in C, in linear time, without recursion and without building 
 the checked bytes; children and texts are found when asked for, and subtrees nobody asks for are skipped.
 
 The grammar is that of KiCad's own lexer, minus what KiCad never writes and what two readers could
-understand differently: a NUL byte, a line break inside a string, a quote in the middle of an atom. Refusing
-those keeps a crafted file from showing us one design and KiCad another. A line whose first sign is ``#`` is a
-comment.
+understand differently: a NUL, as a byte or escaped (KiCad's text ends there, and what follows is seen by
+nobody), a line break inside a string, a quote in the middle of an atom. Refusing those keeps a crafted file
+from showing us one design and KiCad another. A line whose first sign is ``#`` is a comment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from grader.kicad.errors import Unjudgeable
 
 SPACE = rb"[ \t\r\n]"
 # Every quote must open a string right after a space, a parenthesis or another string.
-STRING = rb'(?<![^ \t\r\n()"])"(?:[^"\\\n]++|\\[^\n])*+"'
+_OPENING = rb'(?<![^ \t\r\n()"])"'
+# The escapes whose value is 0: hexadecimal, and octal cut to a byte.
+_NUL = rb"x0(?:0|(?![0-9A-Fa-f]))|[04]00|00?(?![0-7])"
+STRING = _OPENING + rb'(?:[^"\\\n]++|\\(?!' + _NUL + rb')[^\n])*+"'
 ATOM = rb'[^()" \t\r\n]++'
 # A possessive run of all that is neither parenthesis nor string: atoms and the space between them.
 _LOOSE = rb'[^()"]++'
@@ -88,6 +91,7 @@ def _wanted(names: tuple[str, ...], depth: int) -> re.Pattern[bytes]:
     return re.compile(skip + rb"(?=" + head + rb")(" + subtree + rb")")
 
 
+_WITH_NUL = re.compile(_OPENING + rb'(?:[^"\\\n]++|\\[^\n])*?\\(?:' + _NUL + rb")")
 _NAME = re.compile(rb"\(" + SPACE + rb"*+(" + ATOM + rb")")
 _ESCAPE = re.compile(rb"\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.DOTALL)
 _SIMPLE = {
@@ -366,4 +370,6 @@ def _diagnose(data: bytes, start: int, limits: Limits) -> str:
 def _bad_quote(data: bytes, position: int) -> str:
     if position and data[position - 1 : position] not in b' \t\r\n()"':
         return "a quote in the middle of an atom"
+    if _WITH_NUL.match(data, position):
+        return "an escaped NUL in a string"
     return "a string without an end on its line"

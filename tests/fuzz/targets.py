@@ -39,6 +39,8 @@ class Target:
     seeds: Callable[[], list[bytes]]
     words: tuple[str, ...]
     """What the format is made of: the fuzzer's dictionary and the property tests' alphabet."""
+    sample: int
+    """How many cases CI plays: about ten seconds' worth."""
 
 
 def quoted(tree: Nested) -> bytes:
@@ -60,11 +62,13 @@ def quoted(tree: Nested) -> bytes:
 
 
 def sexpr(data: bytes) -> None:
-    """``parse`` raises nothing but Unjudgeable; what it reads, written again, reads the same."""
+    """``parse`` raises nothing but Unjudgeable; what it reads, written again, reads the same, without a NUL."""
     try:
         tree = parse(data, "fuzz").tree()
     except Unjudgeable:
         return
+    # A NUL is where KiCad's text ends.
+    assert b"\0" not in quoted(tree)
     assert parse(quoted(tree), "again").tree() == tree
 
 
@@ -257,7 +261,8 @@ def _design(suffix: str) -> Callable[[], list[bytes]]:
     return lambda: [item.data for path, item in twins.tree().items() if path.endswith(suffix)]
 
 
-_WORDS = ("(", ")", '"', "\\", "\n", " ", "#", "\\n", "\ufeff", "kicad_sch", "symbol", "lib_symbols")
+_SIGNS = ("(", ")", '"', "\\", "\n", " ", "#", "\\n", "\\x0", "\\40", "\ufeff")
+_WORDS = (*_SIGNS, "kicad_sch", "symbol", "lib_symbols")
 _PARTS = (
     "sheet",
     "property",
@@ -288,19 +293,23 @@ _EVENTS = ("ts", "type", "data", "run-start", "run-end", "exitPath", "done", "to
 _REPORTS = ("sheets", "violations", "unconnected_items", "schematic_parity", "severity", "error", "items")
 
 TARGETS: Mapping[str, Target] = {
-    "sexpr": Target(sexpr, lambda: [*_design(".kicad_sch")()[:1], b'(a "b\\"c" (d))', b"#\n(a)\n#"], _WORDS),
-    "netlist": Target(netlist, lambda: [sample("plain", "netlist")], _WORDS + _NETLIST),
-    "erc-report": Target(report("erc"), lambda: [sample("plain", "erc")], _JSON + _REPORTS),
-    "drc-report": Target(report("drc"), lambda: [sample("plain", "drc")], _JSON + _REPORTS),
-    "schematic": Target(schematic, _design(".kicad_sch"), _WORDS + _PARTS + _MORE),
-    "board": Target(board, _design(".kicad_pcb"), _WORDS + _PARTS + _MORE),
-    "project": Target(project_file, _design(".kicad_pro"), (*_JSON, "board", "erc", "net_settings", "meta")),
-    "transcript": Target(transcript, _transcripts, _JSON + _EVENTS),
-    "json": Target(json_value, _json, _JSON),
+    "sexpr": Target(
+        sexpr, lambda: [*_design(".kicad_sch")()[:1], b'(a "b\\"c" (d))', b"#\n(a)\n#"], _WORDS, 6_000
+    ),
+    "netlist": Target(netlist, lambda: [sample("plain", "netlist")], _WORDS + _NETLIST, 7_000),
+    "erc-report": Target(report("erc"), lambda: [sample("plain", "erc")], _JSON + _REPORTS, 300_000),
+    "drc-report": Target(report("drc"), lambda: [sample("plain", "drc")], _JSON + _REPORTS, 300_000),
+    "schematic": Target(schematic, _design(".kicad_sch"), _WORDS + _PARTS + _MORE, 2_000),
+    "board": Target(board, _design(".kicad_pcb"), _WORDS + _PARTS + _MORE, 10_000),
+    "project": Target(
+        project_file, _design(".kicad_pro"), (*_JSON, "board", "erc", "net_settings", "meta"), 12_000
+    ),
+    "transcript": Target(transcript, _transcripts, _JSON + _EVENTS, 40_000),
+    "json": Target(json_value, _json, _JSON, 300_000),
     "tables": Target(
-        tables_of, _tables, ("|", "-", ":", "`", "\\", "\n", ">", "<!--", "-->", "```", "    ", "*")
+        tables_of, _tables, ("|", "-", ":", "`", "\\", "\n", ">", "<!--", "-->", "```", "    ", "*"), 12_000
     ),
     "archive": Target(
-        archive, _archives, ("workspace/", "ustar", "\0", "./", "../", "0000644", "GNU.sparse.map")
+        archive, _archives, ("workspace/", "ustar", "\0", "./", "../", "0000644", "GNU.sparse.map"), 4_000
     ),
 }

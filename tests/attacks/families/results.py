@@ -173,6 +173,9 @@ ATTACKS = (
     ),
     Attack("label-as-text", "searches the schematic for the name", "nets are KiCad's", Fails(WRONG)),
     Attack("label-look-alike", "folds or shows the name", "names are compared by code point", Fails(WRONG)),
+    Attack(
+        "label-with-nul", "reads past where KiCad's text ends", "no such file", Fails(WRONG, "escaped NUL")
+    ),
     Attack("document-case-twin", "opens the file on a case-blind disk", BYTES, Fails(WRONG, "PINOUT.md")),
     Attack("document-unicode-twin", "loses one of two names", "names are bytes", Gold()),
     Attack(

@@ -489,6 +489,12 @@ def label_look_alike() -> None:
     play(edits=[_instead(one, "PDM_DATA", "PDM_DАTА") for one in gold_edits()])
 
 
+def label_with_nul() -> None:
+    """The right name with more behind an escaped NUL, where KiCad's text ends."""
+    honest()
+    edit(SCHEMATIC, '"PDM_DATA"', '"PDM_DATA\\0 "')
+
+
 def _instead(one: dict[str, object], old: str, new: str) -> dict[str, object]:
     return {**one, "replace": str(one["replace"]).replace(old, new)}
 

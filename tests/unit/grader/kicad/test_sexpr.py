@@ -114,6 +114,8 @@ def test_every_truncation_is_refused(tree: list[object], data: st.DataObject) ->
         (b'(a "b\\\n")', "line 1: a string without an end on its line"),
         (b'(a b"c d")', "line 1: a quote in the middle of an atom"),
         (b"(a\n\0)", "line 2: a NUL byte"),
+        (b'(a\n"b\\0")', "line 2: an escaped NUL in a string"),
+        (b'(a "b\\"\n")', "line 1: a string without an end on its line"),
         ("(a)".encode("utf-16"), "UTF-16"),
         ("(a)".encode("utf-16-le"), "a NUL byte"),
     ],
@@ -163,6 +165,21 @@ def test_a_comment_on_the_first_line() -> None:
 def test_escapes_are_those_of_kicad(written: bytes, meant: str) -> None:
     """A naive reader leaves escapes in, so a path spelled in hex looks harmless."""
     assert parse(b"(a " + written + b")", "t").value == meant
+
+
+@given(st.text(st.sampled_from("\\\\x0014778afg"), max_size=12))
+def test_a_text_is_refused_exactly_if_an_escape_makes_it_hold_a_nul(text: str) -> None:
+    """KiCad's text ends at the NUL: ``GND\\0x`` is its GND, and a naive reader finds no GND to compare."""
+    written = f'"{text}"' if (len(text) - len(text.rstrip("\\"))) % 2 == 0 else f'"{text}\\"'
+    if "\0" in unquote(written.encode()):
+        with pytest.raises(BadSyntax, match="line 1: an escaped NUL in a string"):
+            parse(f"(a {written})".encode(), "t")
+    else:
+        assert parse(f"(a {written})".encode(), "t").texts()[1] == unquote(written.encode())
+
+
+def test_a_bare_text_has_no_escapes() -> None:
+    assert parse(rb"(a C:\000\x00)", "t").value == r"C:\000\x00"
 
 
 def test_crlf_and_lf_are_the_same() -> None:
