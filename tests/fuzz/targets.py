@@ -62,7 +62,7 @@ def quoted(tree: Nested) -> bytes:
 
 
 def sexpr(data: bytes) -> None:
-    """``parse`` raises nothing but Unjudgeable; what it reads, written again, reads the same, without a NUL."""
+    """``parse`` raises nothing but Unjudgeable; what it reads, written again, reads the same; no NUL."""
     try:
         tree = parse(data, "fuzz").tree()
     except Unjudgeable:
