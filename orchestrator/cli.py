@@ -329,7 +329,9 @@ def run(
         raise missing
     engine = Engine.connect()
     with screen.progress(len(planned.specs)) as report:
-        finished = execute(project, engine, planned, jobs=jobs, report=report, runtime=runtime, money=money)
+        finished = execute(
+            project, engine, planned, jobs=jobs, report=report, say=screen.say, runtime=runtime, money=money
+        )
     update(project)
     screen.table(COLUMNS, [row(item.record) for item in finished])
     screen.emit({"plan": planned.id, "records": [item.record.to_json() for item in finished]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 from orchestrator.attached import Attached
 from orchestrator.engine import ContainerSpec, Engine, Mount
@@ -11,6 +12,8 @@ from schema.errors import CopperbenchError, EngineError
 VOLUME_BYTES = 2**20
 """The socket's volume holds nothing else."""
 START_SECONDS = 30.0
+COMPANION = "companion"
+"""Role of such containers: they outlive a run that is interrupted, until it has heard them out."""
 
 
 class Companion:
@@ -19,7 +22,7 @@ class Companion:
     def __init__(self, engine: Engine, spec: ContainerSpec, socket: Mount) -> None:
         """``socket``: the volume of its own, and where it has it."""
         self._engine = engine
-        self._spec = spec
+        self._spec = replace(spec, labels={**spec.labels, "role": COMPANION})
         self._socket = socket
         self.container = ""
         self._streams: Attached | None = None

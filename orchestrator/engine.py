@@ -446,6 +446,17 @@ class Engine:
             labels = item.get("Labels") or {}
             yield "volume", str(item["Name"]), Owner.parse(labels.get(f"{LABEL}.owner", ""))
 
+    def mine(self, *roles: str) -> list[str]:
+        """Ids of this process's containers; with ``roles``, of those that are labelled with one of them."""
+        mine = {"label": f"{LABEL}.owner={self.owner}"}
+        with _told("cannot list what is ours", "engine"):
+            containers = self._api.containers(all=True, filters=mine)
+        return [
+            str(each["Id"])
+            for each in containers
+            if not roles or each["Labels"].get(f"{LABEL}.role") in roles
+        ]
+
     def _labels(self, more: Mapping[str, str]) -> dict[str, str]:
         return {f"{LABEL}.owner": str(self.owner), **{f"{LABEL}.{key}": v for key, v in more.items()}}
 

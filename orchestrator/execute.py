@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from types import FrameType
 
 from orchestrator.access import Money
+from orchestrator.companion import COMPANION
 from orchestrator.engine import Engine
 from orchestrator.grading import GraderPool
 from orchestrator.job import Job
 from orchestrator.ledger import Ledger
 from orchestrator.log import event_log
-from orchestrator.owner import Owner
 from orchestrator.plan import write
 from orchestrator.project import LoadedTask, Project
 from orchestrator.reap import reap
@@ -34,13 +34,14 @@ def execute(
     *,
     jobs: int,
     report: Report,
+    say: Callable[[str], None] = lambda _: None,
     runtime: str | None = None,
     money: Money | None = None,
 ) -> list[Finished]:
     """Run what has no valid record yet; returns every planned run in plan order.
 
     The plan is written first: it fixes what has to be there in the end. ``runtime`` is the OCI runtime of
-    the agents' containers.
+    the agents' containers; ``say`` tells a person what is being waited for.
 
     Raises:
         EnvironmentFault: the engine has no such runtime.
@@ -59,7 +60,7 @@ def execute(
         closing(Ledger(project.results)) as ledger,
         event_log(project.cache / "logs") as log,
         closing(GraderPool(engine, jobs, str(project.results), stop)) as pool,
-        _interrupts(engine, pool, stop),
+        _interrupts(engine, pool, stop, say),
     ):
         reap(engine)
         ledger.plan(write(plan, project.results))
@@ -126,22 +127,30 @@ def _as_completed(
 
 
 @contextmanager
-def _interrupts(engine: Engine, pool: GraderPool, stop: threading.Event) -> Iterator[None]:
-    """On INT, TERM or HUP, however often: start nothing new, kill our containers, so that every wait ends."""
+def _interrupts(
+    engine: Engine, pool: GraderPool, stop: threading.Event, say: Callable[[str], None]
+) -> Iterator[None]:
+    """On INT, TERM or HUP, however often: start nothing new, kill our containers, so that every wait ends.
+
+    What serves a run is spared at first: its run asks it to end, and learns what replies in flight cost.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def kill_ours() -> None:
-        me = Owner.current()
-        for kind, name, owner in engine.ours():
-            if kind == "container" and owner == me:
-                engine.kill(name)
+    def kill_ours(spared: Collection[str]) -> None:
+        serving = spared and engine.mine(*spared)
+        for container in engine.mine():
+            if container not in serving:
+                engine.kill(container)
+        if serving:
+            say("interrupted: waiting for what replies in flight cost; once more ends at once")
         pool.abort()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
+        spared = () if stop.is_set() else (COMPANION,)
         stop.set()
-        threading.Thread(target=kill_ours, daemon=True).start()
+        threading.Thread(target=kill_ours, args=(spared,), daemon=True).start()
 
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, handle) for number in signals}

@@ -148,14 +148,14 @@ class Runner:
             attempt = Attempt(self.site, job, claim, allotment)
             try:
                 observed = attempt.observe()
-            except CopperbenchError as error:
-                if self.site.stop.is_set():
-                    # What was in flight is unknown: the claim stays without an outcome.
-                    raise Interrupted("interrupted", about=str(job.run)) from None
+            except CopperbenchError as told:
+                # Whatever it came to after a signal, it came of our killing its containers.
+                stopped = self.site.stop.is_set()
+                error = Interrupted("interrupted", about=str(job.run)) if stopped else told
                 fault = _fault(error, attempt.usd)
                 self.ledger.fault(job.run, claim, fault.what, fault.source, usd=fault.usd)
                 if fault.source == "harness":
-                    raise
+                    raise error from None
                 log.warning("attempt-lost", claim=claim, attempt=starts.attempt, fault=fault.what)
                 starts.lose(fault)
                 self._await_engine()
@@ -247,7 +247,7 @@ def _fault(error: CopperbenchError, usd: float | None) -> Fault:
         return Fault("provider", fit_for_ledger(str(error)), usd)
     if isinstance(error, EngineError):
         return Fault("infrastructure", fit_for_ledger(str(error)), usd)
-    # A spent budget, a provider that refuses us altogether: we end the plan, and nobody lost an attempt.
+    # An interrupt, a spent budget, a provider that refuses us altogether: we end it; no attempt is lost.
     return Fault("harness", fit_for_ledger(str(error)), usd)
 
 

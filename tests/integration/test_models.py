@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +28,7 @@ from grader.store import EvidenceStore
 from orchestrator import access, gateway
 from orchestrator.access import Money
 from orchestrator.budget import SuiteBudget
-from orchestrator.engine import Engine
+from orchestrator.engine import LABEL, Engine
 from orchestrator.execute import execute
 from orchestrator.gateway import Gateway
 from orchestrator.models import gateway_config
@@ -43,7 +46,7 @@ from schema.run import Plan
 from tests.integration.conftest import _checkout
 from tests.integration.test_crash import die
 from tests.integration.test_gateway import FLOOD, ROUTES
-from tests.integration.test_runs import copperbench
+from tests.integration.test_runs import COPPERBENCH, ROOT, copperbench, left
 
 REFUSAL = "refuse-fast-cable"
 EDIT = "fit-led-resistor"
@@ -758,6 +761,53 @@ def test_a_dead_process_leaves_nothing_and_the_same_command_one_record(
     assert (record.facts.lost_usd is None) is (claim == 2)
     assert record.facts.usage is not None and record.facts.usage.replies > 0
     assert copperbench(checkout, "rescore", "results").returncode == 0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_an_interrupted_run_had_cost_is_part_of_what_it_costs_in_the_end(
+    checkout: Project, engine: Engine, times: int
+) -> None:
+    """Naive: the gateway is killed with the rest, and one interrupt makes a cost unknown for good."""
+    price(checkout)
+    command = ["run", "--suite", suite(checkout, REFUSAL), "--model", "scripted:slow-drip", "--jobs", "1"]
+    process = subprocess.Popen(
+        [*COPPERBENCH, *command],
+        cwd=checkout.root,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not replied(engine, process.pid):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert left(engine, process) == [] and list(read_records(checkout.results)) == []
+    (fault,) = [line for line in read_chain(checkout.results).lines if isinstance(line, FaultLine)]
+    assert (fault.source, fault.claim) == ("harness", 1)
+    if times == 1:
+        assert "waiting for what replies in flight cost" in said
+        assert fault.usd is not None and fault.usd > 0
+    assert copperbench(checkout, *command).returncode == 0
+    ((_, record),) = read_records(checkout.results)
+    assert record.verdict.verdict == "pass" and (record.facts.claim, record.facts.attempt) == (2, 1)
+    assert record.facts.lost_usd == fault.usd and record.facts.usage is not None
+    whole = None if fault.usd is None else (record.facts.usage.usd or 0) + fault.usd
+    assert record.cost.usd == (whole if whole is None else pytest.approx(whole))
+
+
+def replied(engine: Engine, pid: int) -> bool:
+    """Whether a process's gateway has delivered a reply."""
+    gateways = [
+        each["Id"]
+        for each in engine._api.containers()
+        if each["Names"][0].endswith("-c1-gateway") and f"|{pid}|" in each["Labels"][f"{LABEL}.owner"]
+    ]
+    return any('"replied"' in line for each in gateways for line in engine.output(each))
 
 
 def test_a_gateway_out_of_memory_by_the_agents_flood_counts_against_the_run(
