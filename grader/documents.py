@@ -264,4 +264,5 @@ def _bounded(text: str) -> int:
     # JSON numbers are doubles to most readers: none has more than 309 digits.
     if len(text) > 310:
         raise ValueError("a number is out of range")
+    _finite(text)
     return int(text)

@@ -41,12 +41,12 @@ class Board:
         nets: defaultdict[str, set[Pad]] = defaultdict(set)
         items: dict[str, str] = {}
         for footprint in self._root.lists("footprint", "module"):
-            reference = _reference(footprint)
+            part = reference(footprint)
             for pad in footprint.lists("pad"):
                 net, uuid = self._item(pad)
                 items[uuid] = net
                 if net:
-                    nets[net].add((reference, pad.value))
+                    nets[net].add((part, pad.value))
         return {net: frozenset(pads) for net, pads in nets.items()}, items
 
     @cached_property
@@ -89,7 +89,8 @@ def read_board(data: bytes, path: str) -> Board:
     return Board(root, data.count(b"\n") + (not data.endswith(b"\n") and bool(data)))
 
 
-def _reference(footprint: Node) -> str:
+def reference(footprint: Node) -> str:
+    """The reference of a footprint; empty if it has none."""
     for item in footprint.lists("property", "fp_text"):
         texts = item.texts()
         if len(texts) > 2 and texts[1].lower() == "reference":

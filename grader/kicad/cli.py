@@ -35,6 +35,16 @@ _ARGUMENTS: Mapping[Job, tuple[str, ...]] = {
 }
 _SUFFIX: Mapping[Job, str] = {"netlist": "net", "erc": "json", "drc": "json"}
 
+_COMPLETE: Mapping[Job, re.Pattern[str]] = {
+    "netlist": re.compile(""),
+    "erc": re.compile(r"Found \d+ violations\nSaved ERC Report to "),
+    "drc": re.compile(
+        r"Found \d+ violations\nFound \d+ unconnected items\nFound \d+ schematic parity issues\nSaved DRC"
+    ),
+}
+"""What kicad-cli prints when it has looked at all there is. Where it cannot read back a netlist of its own,
+say, it leaves out the comparison of board and schematic, lists no finding, and ends with exit code 0."""
+
 TABLES: Mapping[str, bytes] = {
     "sym-lib-table": b"(sym_lib_table\n  (version 7)\n)\n",
     "fp-lib-table": b"(fp_lib_table\n  (version 7)\n)\n",
@@ -186,9 +196,12 @@ class KicadCli:
         command = (self._executable, *_ARGUMENTS[job], "--output", str(output), str(tree / target))
         code, said = self._execute(folder, command, cwd=(tree / target).parent)
         what = f"kicad-cli {job} on {target}"
+        is_complete = _COMPLETE[job].search(said) is not None
         said = _lasting(said, folder)
         if code != 0:
             raise Unjudgeable(f"{what}: exit {code}: {said or 'no message'}")
+        if not is_complete:
+            raise Unjudgeable(f"{what}: exit 0 but a part of the report was left out: {said or 'no message'}")
         try:
             return _settled(output.read_bytes(), files.values())
         except OSError:

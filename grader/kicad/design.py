@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from grader.evidence import Tree
-from grader.kicad import buses, paths, project, reports, rules
+from grader.kicad import buses, grammar, overrides, paths, project, reports, rules
 from grader.kicad.affected import BoardNets, SchematicNets
 from grader.kicad.board import Board, read_board
 from grader.kicad.cli import Job, KicadCli
@@ -17,7 +17,6 @@ from grader.kicad.errors import Unjudgeable
 from grader.kicad.netlist import Netlist, read_netlist
 from grader.kicad.reports import Finding, Report
 from grader.kicad.schematic import Hierarchy, check_buses, net_texts, read_hierarchy
-from grader.kicad.sexpr import parse
 from grader.kicad.violations import ANEW
 from schema.fixture import Artifacts, Violation
 
@@ -53,6 +52,7 @@ class Design:
         netlist = read_netlist(
             self._run("netlist", target, self._files("netlist", self._pinned())), f"netlist of {target}"
         )
+        _expect_one_of_each(self.hierarchy)
         _expect_all_parts(self.hierarchy, netlist)
         return netlist
 
@@ -110,7 +110,8 @@ class Design:
     def drc(self, *, exclusions: bool = False) -> Report:
         """DRC with unconnected items and schematic parity, under the pristine rules.
 
-        When the net classes changed, DRC runs under the old and the new ones and the findings of both count.
+        When the net classes changed, DRC runs under the old and the new ones and the findings of both count;
+        so it does without the exceptions that a changed board grants its own footprints and pads.
 
         Args:
             exclusions: see :meth:`erc`.
@@ -132,6 +133,15 @@ class Design:
         For the record's diagnostics; never raises.
         """
         return rules.changes(self._tree, self._pristine, self._artifacts)
+
+    def check_text(self, path: str) -> None:
+        """See that the text of a file is its content: no comments, no letters spelled in escapes.
+
+        Raises:
+            Unjudgeable: it is a design file as KiCad does not write it.
+        """
+        if path.endswith(paths.EXPRESSIONS):
+            self._check_source(path, self._file(path))
 
     @property
     def kicad_seconds(self) -> float:
@@ -196,15 +206,18 @@ class Design:
             path: data for path, data in files.items() if not path.endswith((".kicad_dru", ".kicad_pro"))
         }
         for path, data in files.items():
-            if path not in self._pristine or self._pristine[path].data != data:
-                # KiCad is more lenient than our reader: what we cannot read, it must not see.
-                parse(data, path)
+            self._check_source(path, data)
         pristine = self._cli.inputs(job, paths.design_files(self._pristine))
         files |= {path: data for path, data in pristine.items() if path.endswith(".kicad_dru")}
         opened = [self._artifacts.schematic, self._artifacts.board, self._project_path]
         # KiCad takes the project that is called like the file it opens.
         stems = {posixpath.splitext(path)[0] for path in opened if path}
         return files | {f"{stem}.kicad_pro": pinned for stem in stems}
+
+    def _check_source(self, path: str, data: bytes) -> None:
+        """KiCad takes more than it writes, and than we read: of neither may it be shown any."""
+        if path not in self._pristine or self._pristine[path].data != data:
+            grammar.check(data, path, paths.design_files(self._pristine).items())
 
     def _check_buses(self) -> None:
         root = self._artifacts.schematic
@@ -248,12 +261,23 @@ class Design:
         _ = self.board
         self._check_sheets()
         self._check_parity_source()
-        pristine = self._pristine_project
-        found = self._drc_under(self._pinned(exclusions=exclusions))
-        before = pristine.get("net_settings")
+        pinned = self._pinned(exclusions=exclusions)
+        found = self._drc_under(pinned)
+        before = self._pristine_project.get("net_settings")
         if isinstance(before, dict) and before != self._project.get("net_settings"):
-            found = _merged(found, self._drc_under(self._pinned(exclusions=exclusions, net_settings=before)))
+            pinned = self._pinned(exclusions=exclusions, net_settings=before)
+            found = _merged(found, self._drc_under(pinned))
+        if (board := self._without_exceptions()) is not None:
+            found = _merged(found, self._drc_under(pinned, board))
         return found
+
+    def _without_exceptions(self) -> bytes | None:
+        """The board without the exceptions from its rules that the fixture's does not grant; None if none."""
+        path = self._artifacts.board or ""
+        before, after = self._pristine.get(path), self._file(path)
+        if before is None or before.data == after:
+            return None
+        return overrides.without_added(before.data, after, path)
 
     def _check_sheets(self) -> None:
         """kicad-cli must have read every sheet that we have; the root it could not leave out."""
@@ -266,9 +290,11 @@ class Design:
         if path != self._artifacts.schematic and (path in self._tree or path in self._pristine):
             read_hierarchy(self._tree, path)
 
-    def _drc_under(self, pinned: bytes) -> Report:
+    def _drc_under(self, pinned: bytes, board: bytes | None = None) -> Report:
         target = self._artifacts.board or ""
         files = self._files("drc", pinned)
+        if board is not None:
+            files[target] = board
         findings = self._findings("drc", target, files)
         nets = BoardNets(self.board) if _any_picked_anew(findings) else None
         return Report(
@@ -283,6 +309,25 @@ class Design:
 
     def _run(self, job: Job, target: str, files: dict[str, bytes]) -> bytes:
         return self._cli.run(job, target, files)
+
+
+def _expect_one_of_each(hierarchy: Hierarchy) -> None:
+    """A reference means one part: KiCad lists two that share one as if they were one, with either's value.
+
+    Holds for the parts of eleven real boards.
+
+    Raises:
+        Unjudgeable: two symbols are the same unit of one reference, or its units differ in their value.
+    """
+    units: set[tuple[str, int]] = set()
+    values: dict[str, str] = {}
+    for instance, symbol in hierarchy.parts():
+        reference = symbol.reference(instance.path)
+        if (reference, symbol.unit) in units:
+            raise Unjudgeable(f"{instance.file}: two symbols are unit {symbol.unit} of {reference}")
+        units.add((reference, symbol.unit))
+        if values.setdefault(reference, symbol.value) != symbol.value:
+            raise Unjudgeable(f"{instance.file}: units of {reference} differ in their value")
 
 
 def _expect_all_parts(hierarchy: Hierarchy, netlist: Netlist) -> None:

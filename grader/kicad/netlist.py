@@ -81,7 +81,8 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
     """Read ``kicad-cli sch export netlist --format kicadsexpr``.
 
     Raises:
-        Unjudgeable: not a netlist, or two nets decode to one name.
+        Unjudgeable: not a netlist, two nets decode to one name, two parts have one reference, or a pin is on
+            two nets: which of them an assertion means cannot be told.
     """
     root = parse(data, about)
     tree = root.tree()
@@ -89,7 +90,12 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
     if root.name != "export" or parts is None or wires is None:
         raise Unjudgeable(f"{about}: not a KiCad netlist")
     numbered = _major(root) >= NUMBERED_FUNCTIONS
-    components = {part.refdes: part for part in map(_component, nested.lists(parts, "comp"))}
+    components: dict[str, Component] = {}
+    for part in map(_component, nested.lists(parts, "comp")):
+        if part.refdes in components:
+            raise Unjudgeable(f"{about}: two parts are called {part.refdes!r}")
+        components[part.refdes] = part
+    net_of: dict[Pin, str] = {}
     nets: dict[str, frozenset[Pin]] = {}
     leaves: dict[str, str] = {}
     pin_names: dict[Pin, str] = {}
@@ -108,6 +114,9 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
         name = names.decode(raw)
         if name in nets:
             raise Unjudgeable(f"{about}: two nets are called {name!r} once their names are decoded")
+        for pin in pins:
+            if (other := net_of.setdefault(pin, name)) != name:
+                raise Unjudgeable(f"{about}: {'.'.join(pin)} is on two nets, {other!r} and {name!r}")
         nets[name] = frozenset(pins)
         leaves[name] = names.leaf(raw)
     return Netlist(nets, components, pin_names, pin_types, leaves)

@@ -16,8 +16,9 @@ Json = dict[str, Any]
 FROM_END = ("text_variables", "schematic", "sheets", "net_settings")
 """Top-level keys that are design, not rules: they come from the end state. All else is pinned."""
 
-PINNED_SCHEMATIC = ("connection_grid_size", "meta")
-"""Keys under ``schematic`` that are rules all the same: the grid decides what is ``endpoint_off_grid``."""
+PINNED_SCHEMATIC = ("connection_grid_size", "meta", "top_level_sheets")
+"""Keys under ``schematic`` that are rules all the same: the grid decides what is ``endpoint_off_grid``, and
+KiCad 10 reads further roots from paths in here."""
 
 MAX_BYTES = 16 * 1024 * 1024
 
@@ -32,6 +33,11 @@ def read_project(data: bytes, about: str) -> Json:
     value = parse_json(data.removeprefix(codecs.BOM_UTF8), about, limit=MAX_BYTES)
     if not isinstance(value, dict):
         raise Unjudgeable(f"{about}: not a JSON object")
+    try:
+        # Half a character, written as an escape, is a text to Python and an error to KiCad.
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Unjudgeable(f"{about}: a text with half a character in it") from None
     return value
 
 

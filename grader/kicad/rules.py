@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from grader.evidence import Entry, Tree
-from grader.kicad import project
+from grader.kicad import overrides, project
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.schematic import Hierarchy, read_hierarchy
 from grader.kicad.sexpr import parse
@@ -17,8 +17,9 @@ from schema.fixture import Artifacts
 def changes(end: Tree, pristine: Tree, artifacts: Artifacts) -> list[str]:
     """One line for each rule that differs between two trees; never raises.
 
-    Pin types of library symbols, the number of power flags and no-connects, footprints' net ties; edited
-    severities, exclusions, design rules and custom rule files, which have no effect on the grade.
+    Pin types of library symbols, the number of power flags and no-connects, footprints' net ties; exceptions
+    that footprints and pads have from the rules, under which and without which DRC runs; edited severities,
+    exclusions, design rules and custom rule files, which have no effect on the grade.
     """
     lines: list[str] = []
     for facts in (_project_edits, _custom_rules, _schematic_rules, _board_rules):
@@ -88,6 +89,8 @@ def _board_rules(end: Tree, pristine: Tree, artifacts: Artifacts) -> Iterator[st
     before, after = _net_ties(pristine[path].data, path), _net_ties(end[path].data, path)
     for line in sorted((after - before) | (before - after)):
         yield f"{path}: net tie {line} {'added' if line in after else 'removed'}"
+    for line in overrides.changes(pristine[path].data, end[path].data, path):
+        yield f"{path}: {line} (DRC with and without)"
 
 
 @lru_cache(maxsize=4)

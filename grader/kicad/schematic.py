@@ -369,6 +369,8 @@ def _load(tree: Tree, path: str, files: dict[str, SchematicFile]) -> SchematicFi
 
 
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
+_OPENING = re.compile(r"[$@]\{")
+"""Of a variable, or of an expression in later majors."""
 
 
 def _resolved(text: str, variables: Mapping[str, str]) -> str:
@@ -389,14 +391,15 @@ def check_buses(hierarchy: Hierarchy, variables: Mapping[str, str], pristine: Hi
         pristine: the fixture's schematic, whose own texts may hold what KiCad alone resolves.
 
     Raises:
-        Unjudgeable: too many members, or a variable that could be anything.
+        Unjudgeable: too many members, or a variable that the fixture's labels do not hold. KiCad resolves
+            some from sheet or symbol before it asks the project, so what it stands for cannot be told.
     """
     known = {label.text for label in pristine.labels()} if pristine else frozenset[str]()
     named = 0
     for label in hierarchy.labels():
+        if _OPENING.search(label.text) and label.text not in known:
+            raise Unjudgeable(f"{hierarchy.root}: label {label.text!r} holds a variable")
         text = _resolved(label.text, variables)
-        if _VARIABLE.search(text) and label.text not in known:
-            raise Unjudgeable(f"{hierarchy.root}: label {text!r} holds a variable that is not defined")
         named += buses.count(text)
     if named > buses.FILE_MEMBERS:
         raise Unjudgeable(f"{hierarchy.root}: buses of more than {buses.FILE_MEMBERS} members")

@@ -131,6 +131,7 @@ def doc_contains(args: DocContainsArgs, context: Context) -> Outcome:
     path = locate(args.doc, baseline=context.bundle.baseline, end=context.bundle.end)
     if path is None:
         return failed(f"{args.doc}: no such document")
+    context.design.check_text(path)
     there = _search(args.pattern, read_text(context.bundle.end, path))
     return check(there != args.absent, f"{printable(path)} {'matches' if there else 'does not match'}")
 

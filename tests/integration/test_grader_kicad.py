@@ -158,7 +158,7 @@ def test_a_broken_schematic_is_not_judged(bench: Bench, cut: bytes) -> None:
 
 def test_what_only_kicad_refuses_is_not_judged(bench: Bench) -> None:
     """Our reader is content; kicad-cli's exit code says that it is not."""
-    broken = twins.root_sheet().replace(b"(lib_symbols", b"(no_such_token) (lib_symbols")
+    broken = twins.root_sheet().replace(b"(paper ", b"(paper (no_such_token) ")
     assert "exit 3" in bench.ask("erc", {SHEET: broken})["unjudgeable"]
 
 

@@ -17,6 +17,7 @@ CAPTURED = "it is copied out while it is written, and the end must begin with th
 BYTES = "trees are compared byte by byte with the baseline that the harness keeps; git is not asked"
 OWN_HISTORY = "commits are counted in a clean copy of the objects, on top of the known baseline commit"
 PINNED = "rules, severities and exclusions come from the pristine project, key by key"
+AS_WRITTEN = "a changed design file holds what KiCad writes, in the lists that decide names and rules"
 IN_TREE = "every path of every design file is checked before KiCad runs"
 
 ATTACKS = (
@@ -141,6 +142,45 @@ ATTACKS = (
     Attack("rule-file-edited", "runs DRC with the workspace's rules", PINNED, Fails(OPEN)),
     Attack(
         "net-classes-loosened", "takes net classes from the workspace", "DRC runs under both", Fails(OPEN)
+    ),
+    Attack(
+        "board-setting-of-old",
+        "lets KiCad drop the project's rules for it",
+        AS_WRITTEN,
+        Fails(OPEN, "'trace_min' in kicad_pcb/setup"),
+    ),
+    Attack(
+        "project-half-character",
+        "pins rules in a project that KiCad drops",
+        "the project is read as strictly as KiCad reads it",
+        Fails(WRONG, "half a character"),
+    ),
+    Attack(
+        "parity-of-a-long-field",
+        "takes an empty list for a clean one",
+        "kicad-cli must say that it compared board and schematic",
+        Fails(OPEN, "a part of the report was left out"),
+    ),
+    Attack(
+        "exceptions-from-the-rules",
+        "runs DRC on the board as it is",
+        "DRC runs with and without what a board newly excepts",
+        Fails(OPEN),
+    ),
+    Attack("reference-twice", "asks the last of the name", AS_WRITTEN, Fails(WRONG, "unit 1 of R1")),
+    Attack("symbols-of-old", "reads today's form only", AS_WRITTEN, Fails(WRONG, "'symbol_instances'")),
+    Attack(
+        "label-with-variable",
+        "asks the project what it stands for",
+        "a new label with a variable fails",
+        Fails(WRONG, "holds a variable"),
+    ),
+    Attack(
+        "answer-in-a-comment",
+        "searches the file's bytes",
+        AS_WRITTEN,
+        Fails(WRONG, "a comment"),
+        task="fit-led-resistor",
     ),
     Attack("project-deleted", "lets KiCad fall back on defaults", "a missing project fails", Fails(WRONG)),
     Attack(

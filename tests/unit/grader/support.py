@@ -145,6 +145,9 @@ class FakeDesign:
             raise self.given_labels
         return self.given_labels
 
+    def check_text(self, path: str) -> None:
+        """Every file is as KiCad writes it."""
+
     def erc(self, *, exclusions: bool = False) -> FakeReport:
         """The ERC report; with ``exclusions`` without its excluded findings."""
         if isinstance(self.given_erc, Unjudgeable):

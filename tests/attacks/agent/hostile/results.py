@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import time
 import unicodedata
@@ -361,6 +362,72 @@ def net_classes_loosened() -> None:
     for one in project["net_settings"]["classes"]:
         one |= {"clearance": 0.0, "track_width": 0.0}
     PROJECT.write_text(json.dumps(project))
+
+
+def board_setting_of_old() -> None:
+    """A clearance error, and a setting of an older version in the board, for which KiCad drops the rules."""
+    play(edits=[*gold_edits(), RULE_BREAK])
+    edit(BOARD, "\t(setup\n", "\t(setup\n\t\t(trace_min 0.01)\n", 1)
+
+
+def project_half_character() -> None:
+    """A clearance error, and half a character in the project, for which KiCad drops all of it."""
+    play(edits=[*gold_edits(), RULE_BREAK])
+    project = json.loads(PROJECT.read_bytes())
+    project["text_variables"] = {"X": "\ud800"}
+    PROJECT.write_text(json.dumps(project))
+
+
+def parity_of_a_long_field() -> None:
+    """The board left as it was, and a field so long that KiCad cannot read its own netlist back."""
+    play(edits=[one for one in gold_edits() if not str(one["path"]).endswith("kicad_pcb")])
+    place = '\t\t(property "Footprint"'
+    name, value = "N" * 600_000, "v" * 600_000
+    field = f'\t\t(property "{name}" "\n{value}" (at 0 0 0) (effects (font (size 1 1)) (hide yes)))\n'
+    edit(SCHEMATIC, place, field.replace("\n{", "\\n{") + place, 1)
+
+
+def reference_twice() -> None:
+    """A second symbol of a part's name, on the wanted net; the part itself stays where it was."""
+    play(edits=[one for one in gold_edits() if not str(one["path"]).endswith("kicad_sch")])
+    text = SCHEMATIC.read_text()
+    named = text.index('(property "Reference" "R1"')
+    start = text.rindex("\n\t(symbol\n", 0, named) + 1
+    end = text.index("\n\t)\n", named) + 4
+    twin = re.sub(r'\(uuid "..', '(uuid "00', text[start:end])
+    SCHEMATIC.write_text(text[:end] + twin + text[end:])
+
+
+def symbols_of_old() -> None:
+    """References in the form of an older version, which KiCad prefers."""
+    honest()
+    into_schematic("(symbol_instances)")
+
+
+def label_with_variable() -> None:
+    """A label whose variable means one thing in the project and another on the sheet."""
+    honest()
+    project = json.loads(PROJECT.read_bytes())
+    project["text_variables"] = {"SHEETNAME": "PDM_DATA"}
+    PROJECT.write_text(json.dumps(project))
+    into_schematic('(label "${SHEETNAME}" (at 20 20 0) (uuid "00000000-0000-4000-8000-000000000001"))')
+
+
+def answer_in_a_comment() -> None:
+    """The wanted part number where KiCad reads nothing."""
+    number = "RC0603FR-073KL"
+    sheet = WORKSPACE / "hardware/ldo-node.kicad_sch"
+    edits = [
+        one for one in gold_edits() if one["path"] != "hardware/ldo-node.kicad_sch" or number not in str(one)
+    ]
+    play(edits=edits)
+    edit(sheet, "\n", f'\n# "MPN" "{number}"\n', 1)
+
+
+def exceptions_from_the_rules() -> None:
+    """Tracks too wide, and every footprint excepted from clearances."""
+    play(edits=[*gold_edits(), RULE_BREAK])
+    edit(BOARD, "\n\t\t(attr ", "\n\t\t(clearance 0.001)\n\t\t(attr ")
 
 
 def project_deleted() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.kicad.cache import Cache, FolderCache, MemoryCache
-from grader.kicad.cli import DRAWN, TABLES, Caps, KicadCli
+from grader.kicad.cli import DRAWN, TABLES, Caps, Job, KicadCli
 from grader.kicad.errors import ToolUnavailable, Unjudgeable
 from tests.unit.grader.kicad import twins
 
@@ -25,6 +25,8 @@ def stand_in(folder: Path, body: str) -> str:
         'if [ "$1" = version ]; then echo 9.0.2; exit 0; fi\n'
         'while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done; in=$1\n'
         f"{body}\n"
+        "echo Found 1 violations; echo Saved ERC Report to x; echo Found 1 violations\n"
+        "echo Found 1 unconnected items; echo Found 1 schematic parity issues; echo Saved DRC Report to x\n"
     )
     path.chmod(0o755)
     return str(path)
@@ -87,7 +89,24 @@ def test_nothing_of_our_environment_reaches_it(tmp_path: Path, monkeypatch: pyte
 def test_exit_zero_without_output_is_no_answer(tmp_path: Path) -> None:
     """A naive grader reads the report of the last run."""
     with pytest.raises(Unjudgeable, match="exit 0 but no output"):
-        cli(tmp_path, "exit 0").run("erc", TARGET, FILES)
+        cli(tmp_path, "true").run("erc", TARGET, FILES)
+
+
+@pytest.mark.parametrize("job", ["erc", "drc"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "Found 1 violations; echo Saved",
+        "Failed to fetch schematic netlist for parity tests.; echo Found 1 violations;"
+        " echo Found 0 unconnected items; echo Saved DRC Report to x",
+    ],
+)
+def test_a_report_that_was_left_out_is_no_clean_one(tmp_path: Path, job: Job, said: str) -> None:
+    """KiCad that cannot read its own netlist compares nothing, lists nothing, and ends with exit code 0."""
+    runner = cli(tmp_path, f'echo "{{}}" > "$out"; echo {said}; exit 0')
+    with pytest.raises(Unjudgeable, match="a part of the report was left out"):
+        runner.run(job, TARGET, FILES)
 
 
 def test_output_with_a_failure_is_no_answer(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -347,6 +348,36 @@ def test_a_bus_without_end_is_never_given_to_kicad(changes: Mapping[str, object]
     cli = Replay()
     found = design(twins.tree({ROOT: root, PROJECT: json.dumps(value).encode()}), cli)
     for ask in (lambda: found.netlist, found.erc, found.drc):
-        with pytest.raises(Unjudgeable, match="buses of more than"):
+        with pytest.raises(Unjudgeable, match=r"buses of more than|holds a variable"):
             ask()
     assert cli.given == []
+
+
+def test_a_finding_is_told_without_uuids_too() -> None:
+    """KiCad draws a pin's uuid where the file has none; a naive grader then falls back on the count."""
+    bare = {
+        path: re.sub(rb'\(pin "([^"]*)" \(uuid "[^"]*"\)\)', rb'(pin "\1")', entry.data)
+        for path, entry in twins.tree().items()
+        if path.endswith(".kicad_sch")
+    }
+    assert pins(design(twins.tree(dict(bare))), "power_pin_not_driven") == [["U1.5"]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (b'(reference "R2") (unit 1)', b'(reference "R1") (unit 1)', "two symbols are unit 1 of R1"),
+        (b'(reference "R2") (unit 1)', b'(reference "U1") (unit 4)', "units of U1 differ in their value"),
+    ],
+)
+def test_two_symbols_of_one_reference_are_not_judged(old: bytes, new: bytes, says: str) -> None:
+    """KiCad lists them as one part, with the value of either."""
+    root = twins.tree()[ROOT].data
+    assert old in root
+    place = b"(unit 1) " if new.endswith(b"(unit 4)") else None
+    edited = root.replace(old, new)
+    if place:
+        at = edited.index(b'(lib_id "own:R")', edited.index(b'"R1"'))
+        edited = edited[:at] + edited[at:].replace(b"(unit 1)", b"(unit 4)", 1)
+    with pytest.raises(Unjudgeable, match=says):
+        _ = design(twins.tree({ROOT: edited})).netlist

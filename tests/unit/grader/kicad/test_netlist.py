@@ -167,3 +167,26 @@ def test_a_pins_name_is_its_symbols_whichever_kicad_wrote_it(tool: str, written:
         f' (node (ref "U1") (pin "3") (pinfunction "{written}") (pintype "input")))))'
     )
     assert read_netlist(text.encode()).pin_names == {("U1", "3"): name}
+
+
+PARTS = '(comp (ref "R1") (value "1k"))'
+NODE = '(node (ref "R1") (pin "1"))'
+
+
+@pytest.mark.parametrize(
+    ("parts", "nets", "says"),
+    [
+        (PARTS, f'(net (name "A") {NODE}) (net (name "B") {NODE})', "R1.1 is on two nets, 'A' and 'B'"),
+        (PARTS * 2, f'(net (name "A") {NODE})', "two parts are called 'R1'"),
+    ],
+)
+def test_a_part_or_pin_that_is_there_twice_is_not_judged(parts: str, nets: str, says: str) -> None:
+    """Naive: the last one wins, and a second symbol of the same name answers for the first."""
+    with pytest.raises(Unjudgeable, match=says):
+        read_netlist(f"(export (components {parts}) (nets {nets}))".encode())
+
+
+def test_a_pin_twice_on_one_net_is_one() -> None:
+    nets = f'(net (name "A") {NODE} {NODE})'
+    found = read_netlist(f"(export (components {PARTS}) (nets {nets}))".encode())
+    assert found.nets == {"A": frozenset({("R1", "1")})}

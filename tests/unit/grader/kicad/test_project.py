@@ -43,6 +43,7 @@ def edited(*path: str, to: object) -> dict[str, Any]:
         (("meta", "version"), 1),
         (("schematic", "connection_grid_size"), 1.0),
         (("schematic", "meta", "version"), 99),
+        (("schematic", "top_level_sheets"), [{"filename": "/etc/x.kicad_sch"}]),
     ],
 )
 def test_an_edited_rule_has_no_effect(path: tuple[str, ...], to: object) -> None:
@@ -142,3 +143,23 @@ def test_a_project_kicad_might_not_read_is_refused(data: bytes, reason: str) -> 
 
 def test_a_byte_order_mark_is_skipped() -> None:
     assert project.read_project(b"\xef\xbb\xbf{}", "p") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rb'{"text_variables": {"x": "\ud800"}}',
+        rb'{"text_variables": {"\udfff": "x"}}',
+        rb'{"a": [{"b": ["\ud83d"]}]}',
+        b'{"a": 1' + b"0" * 309 + b"}",
+        b'{"a": -1' + b"0" * 309 + b"}",
+    ],
+)
+def test_what_kicads_own_reader_refuses_is_refused(text: bytes) -> None:
+    """KiCad then takes its defaults for the whole project, every pinned rule among it, without a word."""
+    with pytest.raises(Unjudgeable):
+        project.read_project(text, "p")
+
+
+def test_whole_characters_in_escapes_are_taken() -> None:
+    assert project.read_project(rb'{"x": "\ud83d\ude00"}', "p") == {"x": "\U0001f600"}

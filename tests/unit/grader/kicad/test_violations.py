@@ -131,11 +131,19 @@ def test_a_part_added_to_an_undriven_net_is_not_new(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ANEW)
 def test_the_count_decides_where_the_net_is_unknown(kind: str) -> None:
-    before, after = violation(kind, items="a", pins="U1.1"), violation(kind, items="b")
+    before, after = violation(kind, items="a"), violation(kind, items="b", pins="U1.1")
     new, notes = judge([before], [after])
     assert new == []
     assert "decided by count (1 of 1)" in notes[0]
     assert judge([before], [after, after])[0]
+
+
+@pytest.mark.parametrize("kind", ANEW)
+def test_a_net_that_cannot_be_told_is_none_of_the_known_ones(kind: str) -> None:
+    """Naive: count, so that a file without uuids hides which finding it is."""
+    before, after = violation(kind, items="a", pins="U1.1"), violation(kind, items="b")
+    assert len(judge([before], [after])[0]) == 1
+    assert judge([before, before], [after])[0] == []
 
 
 def test_pairing_finds_the_largest_matching() -> None:
