@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socketserver
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
     hang_up: bool = False
     """Close the connection instead of answering."""
+    after: float = 0.0
+    """Seconds of silence before it."""
 
 
 def call(tool: str, /, **args: Any) -> tuple[str, str]:
@@ -84,6 +87,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             answer = provider.next(self.path, self.rfile.read(int(self.headers["Content-Length"])))
+            time.sleep(answer.after)
             if answer.hang_up:
                 self.close_connection = True
                 return

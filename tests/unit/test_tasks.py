@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from orchestrator.project import Project
+from schema.gateway import Patience
 from schema.task import Outcome
 
 PROJECT = Project(Path(__file__).resolve().parents[2])
@@ -23,3 +24,11 @@ def test_the_twins_differ_in_the_resistor_and_in_the_answer_alone() -> None:
 def test_the_smoke_suite_holds_every_outcome() -> None:
     tasks = [PROJECT.task(name).task for name in PROJECT.suite("smoke").tasks]
     assert {task.expected_outcome for task in tasks} == set(Outcome)
+
+
+def test_an_agent_that_gives_requests_up_outlasts_a_provider_that_hangs() -> None:
+    """copperhead asks four times for ``turnTimeoutMs``, a fifth of the wall clock, each."""
+    patience = Patience()
+    for name in PROJECT.task_ids():
+        wall = PROJECT.task(name).task.caps.wall_clock_sec
+        assert 4 * wall / 5 > patience.budget_seconds + patience.drain_seconds, name

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from grader.documents import parse_json
 from grader.drift import mismatches as graded_mismatches
 from grader.kicad.netlist import read_netlist
+from schema.gateway import Patience
 from tests.doubles.provider import HANG_UP, fails, says, serving
 from tests.unit.grader.support import tree
 from tests.unit.images.sources import netlist, reference, scaffold
@@ -189,6 +190,10 @@ def client(base_url: str) -> Any:
     return model.Client(base_url, "m", timeout=5, pause=0.0)
 
 
+def client_of_a_run() -> Any:
+    return model.Client("http://127.0.0.1:8080/v1", "m")
+
+
 def test_a_request_holds_model_messages_and_tools_and_asks_for_no_stream() -> None:
     with serving(says(text="hi")) as provider:
         assert (
@@ -211,6 +216,23 @@ def test_a_lasting_fault_ends_after_three_tries(last: Any) -> None:
     with serving(last) as provider, pytest.raises(errors.ProviderError):
         client(provider.base_url).ask([], [])
     assert len(provider.requests) == model.TRIES
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_who_says_that_no_retry_helps_is_heeded(status: int) -> None:
+    """Naive: each try of the agent costs the run the gateway's whole patience again."""
+    lost = fails(status, "stalled", x_should_retry="false")
+    with serving(lost) as provider, pytest.raises(errors.ProviderError):
+        client(provider.base_url).ask([], [])
+    assert len(provider.requests) == 1
+
+
+def test_the_gateways_patience_ends_before_the_agents() -> None:
+    """Naive: a fifth of the wall clock; a hanging provider then ends as the agent's own failure."""
+    patience = Patience()
+    # An attempt that begins as the budget ends may wait once for the head and once for the body.
+    longest = patience.budget_seconds + 2 * patience.first_byte_seconds + patience.idle_seconds
+    assert longest < model.TIMEOUT and client_of_a_run()._timeout == model.TIMEOUT
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404])

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -272,6 +273,14 @@ def test_a_provider_that_does_not_answer_ends_the_run(desk: Desk, answer: Answer
     assert (ran.code, ran.exit_path, len(ran.provider.requests)) == (1, ExitPath.PROVIDER_ERROR, requests)
     (failed,) = ran.transcript.data("run-failed")
     assert failed["exitPath"] == "provider-error" and failed["reason"].startswith("provider error: ")
+
+
+def test_a_slow_reply_is_the_gateways_to_give_up(desk: Desk) -> None:
+    """Naive: ``turnTimeoutMs`` of the settings file, below what the gateway bears for a provider."""
+    config = json.loads(desk.files[".copperhead/config.json"]) | {"turnTimeoutMs": 50}
+    (desk.root / ".copperhead/config.json").write_text(json.dumps(config))
+    ran = desk.run(replace(says(call("finish", outcome="refuse", summary="x")), after=0.5))
+    assert (ran.exit_path, len(ran.provider.requests)) == (ExitPath.REFUSED, 1)
 
 
 def test_a_commit_that_fails_is_said(desk: Desk) -> None:

@@ -69,8 +69,6 @@ class Settings:
     docs: str
     max_turns: int
     max_repair_cycles: int
-    turn_timeout: float
-    """Seconds."""
     budgets: dict[str, Any]
 
     @classmethod
@@ -85,7 +83,6 @@ class Settings:
             docs=str(config.get("docs", "docs/")).strip("/"),
             max_turns=int(config.get("maxTurns", 40)),
             max_repair_cycles=int(config.get("maxRepairCycles", 5)),
-            turn_timeout=float(config.get("turnTimeoutMs", 600_000)) / 1000,
             budgets=dict(config.get("budgets", {})),
         )
 

@@ -176,7 +176,7 @@ def _perform(options: argparse.Namespace, workspace: Workspace, checks: Checks, 
     )
     prompt = (PROMPTS / f"{options.prompt}.md").read_bytes()
     commit = workspace.git("rev-parse", "HEAD")
-    client = Client(options.base_url, options.model, timeout=settings.turn_timeout)
+    client = Client(options.base_url, options.model)
     transcript = Transcript(workspace.root)
     transcript.add(
         "run-start",

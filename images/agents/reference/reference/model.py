@@ -13,6 +13,9 @@ from urllib.parse import urlsplit
 
 from reference.errors import ContextTooLong, ProviderError, Unusable
 
+TIMEOUT = 3600.0
+"""Seconds of silence. A hanging provider is the gateway's to give up, with a fault that is not ours; a run
+whose gateway never answers ends at the wall clock."""
 TRIES = 3
 LONGEST_PAUSE = 30.0
 """Seconds. Whoever stands between us and the provider retries too, and longer."""
@@ -53,12 +56,12 @@ class Reply:
 class Client:
     """Asks one model at one base URL."""
 
-    def __init__(self, base_url: str, model: str, *, timeout: float, pause: float = 1.0) -> None:
+    def __init__(self, base_url: str, model: str, *, timeout: float = TIMEOUT, pause: float = 1.0) -> None:
         """
         Args:
             base_url: plain HTTP, up to ``/v1``.
             model: as the provider knows it.
-            timeout: seconds that one request may take.
+            timeout: seconds that a request may go unanswered.
             pause: seconds before the first retry.
 
         Raises:
@@ -96,6 +99,9 @@ class Client:
                 if status in {400, 413} and _too_long(data):
                     raise ContextTooLong(said)
                 if status not in {408, 409, 425, 429} and status < 500:
+                    break
+                # Whoever says so has tried for as long as there is any sense in it.
+                if headers.get("x-should-retry", "").strip().lower() == "false":
                     break
             if attempt + 1 < TRIES:
                 time.sleep(min(max(wait, self._pause * 2**attempt), LONGEST_PAUSE))
