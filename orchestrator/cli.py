@@ -239,14 +239,15 @@ def plan(
 ) -> None:
     """Print what would be run, the most it can take and what records let expect; starts nothing."""
     from grader.results import read_records
-    from orchestrator.forecast import forecast, worst_case
+    from orchestrator.forecast import forecast, whole, worst_case
     from orchestrator.models import route
 
     project, screen = _project(results), Screen(as_json=as_json)
     planned, keyless = _plan(project, suite, model, agent, repeats, condition or [], _money(max_usd))
     bound = worst_case(planned)
     records = [record for _, record in read_records(project.results)]
-    forecasts = forecast(planned, lambda name: route(project, name), records)
+    forecasts = forecast(planned, lambda name: route(project, name), records, max_usd)
+    most = whole(forecasts, max_usd)
     screen.table(
         ["task", "model", "agent", "condition", "repeat", "wall clock"],
         [
@@ -262,21 +263,20 @@ def plan(
         ],
     )
     screen.show(
-        f"{bound['runs']} runs; at most {bound['turns']} model replies and "
-        f"{bound['wallClockSec'] / 3600:.1f} hours of agents' wall clock"
+        f"{bound['runs']} runs, up to {bound['attempts']} attempts each; at most {bound['turns']} model "
+        f"replies and {bound['wallClockSec'] / 3600:.1f} hours of agents' wall clock"
     )
     for each in forecasts:
         screen.show(f"{each.runs} runs of {each.model}, agent {each.agent}, condition {each.condition}:")
         screen.show(f"  worst case {each.worst}")
         screen.show(f"  expected {each.expected}")
-    if max_usd is not None:
-        screen.show(f"--max-usd ends it at {max_usd:.4f} USD in any case")
+    screen.show(f"worst case of the whole plan {most}")
     for missing in keyless:
         screen.show(f"run would refuse: {missing}")
     screen.emit(
         {
             "plan": planned.to_json(),
-            "worstCase": bound,
+            "worstCase": {**bound, "cost": most.to_json()},
             "costs": [each.to_json() for each in forecasts],
             "maxUsd": max_usd,
             "missing": [str(missing) for missing in keyless],

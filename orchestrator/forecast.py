@@ -1,7 +1,8 @@
 """What a plan may take before it is started: bounds from the tasks' caps, expectations from records.
 
-Both are of one attempt a run; a fault of engine or provider grants another one. A cost is summed over one
-model's runs only: segments do not add up.
+A bound is of all attempts that a run may get, an expectation of one: a fault of engine or provider grants
+another, with all its caps anew. A start that we end ourselves takes no attempt and is in neither. Costs are
+summed within one segment only: segments do not add up.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import groupby
 from statistics import fmean
 
 from orchestrator.models import Route
+from orchestrator.starts import ATTEMPTS
 from schema.base import Model
 from schema.pricing import PICO, Price, Segment, no_price, worst_rates
 from schema.record import Record
@@ -20,6 +22,8 @@ from schema.task import Caps
 
 UNBOUNDED = "unbounded, the task caps neither tokens nor USD"
 NO_RECORDS = "no records yet"
+SEGMENTS = "the models' segments differ, and do not add up"
+MAX_USD = "--max-usd"
 
 _NEAREST: tuple[tuple[str, Callable[[RunId], Hashable]], ...] = (
     ("of the same task", lambda run: (run.model, run.agent, run.condition, run.task)),
@@ -64,20 +68,24 @@ class Forecast(Model):
 
 
 def worst_case(plan: Plan) -> dict[str, float | int]:
-    """Upper bounds over the whole plan: runs, model replies, seconds of agents' wall clock."""
+    """Upper bounds over the whole plan: runs, attempts at each, model replies, seconds of wall clock."""
     return {
         "runs": len(plan.specs),
-        "turns": sum(spec.caps.turns for spec in plan.specs),
-        "wallClockSec": sum(spec.caps.wall_clock_sec for spec in plan.specs),
+        "attempts": ATTEMPTS,
+        "turns": ATTEMPTS * sum(spec.caps.turns for spec in plan.specs),
+        "wallClockSec": ATTEMPTS * sum(spec.caps.wall_clock_sec for spec in plan.specs),
     }
 
 
-def forecast(plan: Plan, route: Callable[[str], Route], records: Sequence[Record]) -> list[Forecast]:
+def forecast(
+    plan: Plan, route: Callable[[str], Route], records: Sequence[Record], max_usd: float | None = None
+) -> list[Forecast]:
     """A forecast for each model, agent and condition of a plan, in the plan's order.
 
     Args:
         route: of a model id.
         records: of any runs.
+        max_usd: the budget of the whole plan, and so of each part.
     """
 
     def key(spec: RunSpec) -> tuple[str, str, str]:
@@ -95,7 +103,7 @@ def forecast(plan: Plan, route: Callable[[str], Route], records: Sequence[Record
                 condition=condition,
                 segment=way.segment,
                 runs=len(specs),
-                worst=Estimate(usd=_sum(each.usd for each in worsts), basis=_bases(worsts)),
+                worst=_within(_together(worsts), max_usd),
                 expected=Expected(
                     usd=_sum(each.usd for each in means),
                     basis=_bases(means),
@@ -107,8 +115,18 @@ def forecast(plan: Plan, route: Callable[[str], Route], records: Sequence[Record
     return out
 
 
+def whole(forecasts: Sequence[Forecast], max_usd: float | None = None) -> Estimate:
+    """The most that all runs of a plan can cost."""
+    if len({each.segment for each in forecasts}) > 1:
+        return _within(Estimate(usd=None, basis=SEGMENTS), max_usd)
+    worsts = [each.worst for each in forecasts]
+    known = _sum(each.usd for each in worsts)
+    bases = dict.fromkeys(each.basis for each in worsts if known is not None or each.usd is None)
+    return _within(Estimate(usd=known, basis="; ".join(bases)), max_usd)
+
+
 def worst(caps: Caps, price: Price | None) -> Estimate:
-    """The most that one run can cost: what its caps let through, at the dearest rates."""
+    """The most that one run can cost: what its caps let through in every attempt, at the dearest rates."""
     rates = worst_rates(price) if price else None
     if rates is None:
         return Estimate(usd=None, basis=no_price(price))
@@ -118,7 +136,7 @@ def worst(caps: Caps, price: Price | None) -> Estimate:
     if not bounds:
         return Estimate(usd=None, basis=UNBOUNDED)
     usd, basis = min(bounds)
-    return Estimate(usd=usd, basis=basis)
+    return Estimate(usd=ATTEMPTS * usd, basis=f"{basis}, {ATTEMPTS} attempts a run")
 
 
 def expected(run: RunId, price: Price | None, records: Iterable[Record]) -> Expected:
@@ -138,6 +156,17 @@ def expected(run: RunId, price: Price | None, records: Iterable[Record]) -> Expe
                 output_tokens=_mean(usage.output_tokens for _, usage in found),
             )
     return Expected(usd=None, basis="; ".join(filter(None, (no_price(price), NO_RECORDS))))
+
+
+def _together(estimates: Sequence[Estimate]) -> Estimate:
+    return Estimate(usd=_sum(each.usd for each in estimates), basis=_bases(estimates))
+
+
+def _within(estimate: Estimate, max_usd: float | None) -> Estimate:
+    """No more than the budget, which ends a plan whatever its caps say."""
+    if max_usd is None or (estimate.usd is not None and estimate.usd <= max_usd):
+        return estimate
+    return Estimate(usd=max_usd, basis=MAX_USD)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

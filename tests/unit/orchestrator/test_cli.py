@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from orchestrator.project import Project
+from orchestrator.starts import ATTEMPTS
 
 ROOT = Path(__file__).parents[3]
 PARTS = ("tasks", "suites", "fixtures", "images/agents", "models.json", "pricing.json")
@@ -123,8 +124,10 @@ def test_a_dry_run_prints_the_plan_and_its_worst_case(checkout: Path) -> None:
     assert len(answer["plan"]["specs"]) == 2 * len(caps)
     assert answer["worstCase"] == {
         "runs": 2 * len(caps),
-        "turns": 2 * sum(cap.turns for cap in caps),
-        "wallClockSec": 2 * sum(cap.wall_clock_sec for cap in caps),
+        "attempts": ATTEMPTS,
+        "turns": ATTEMPTS * 2 * sum(cap.turns for cap in caps),
+        "wallClockSec": ATTEMPTS * 2 * sum(cap.wall_clock_sec for cap in caps),
+        "cost": {"usd": None, "basis": "provider-free has no price per token"},
     }
     (cost,) = answer["costs"]
     assert (cost["model"], cost["segment"], cost["runs"]) == ("solution:gold", "provider-free", 2 * len(caps))
@@ -149,6 +152,19 @@ def test_a_plan_needs_no_key_and_says_that_a_run_would(
     assert cost["worst"] == {"usd": None, "basis": "unbounded, the task caps neither tokens nor USD"}
     run = copperbench(checkout, "run", *asked)
     assert (run.returncode, run.stdout) == (2, "") and missing in one_line(run.stderr)
+
+
+def test_a_budget_bounds_the_worst_case_of_a_plan(checkout: Path) -> None:
+    """Tasks that cap neither tokens nor USD have no other bound."""
+    models = ("--model", "anthropic:claude-opus-5", "--model", "openai:gpt-5")
+    asked = ("plan", "--suite", "starter", *models, "--max-usd", "1.5")
+    answer = json.loads(copperbench(checkout, *asked, "--json").stdout)
+    bounded = {"usd": 1.5, "basis": "--max-usd"}
+    assert [cost["worst"] for cost in answer["costs"]] == [bounded, bounded]
+    assert (answer["worstCase"]["cost"], answer["maxUsd"]) == (bounded, 1.5)
+    shown = copperbench(checkout, *asked).stdout.splitlines()
+    assert "worst case of the whole plan 1.5000 USD by --max-usd" in shown
+    assert "  worst case 1.5000 USD by --max-usd" in shown
 
 
 def test_a_budget_in_usd_needs_a_price_in_a_plan_too(checkout: Path) -> None:
