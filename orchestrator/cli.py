@@ -18,7 +18,7 @@ from orchestrator.kicad import ENVIRONMENTS, REFERENCE, environment
 from orchestrator.models import MissingKey
 from orchestrator.options import CORES, Condition, Jobs, Json, Kicad, MaxUsd, Results, Runtime
 from orchestrator.project import Project
-from schema.errors import CheckFailed, CopperbenchError, InfrastructureLeft
+from schema.errors import CheckFailed, CopperbenchError
 from schema.run import Plan
 
 REFERENCE_AGENT = "reference"
@@ -319,6 +319,7 @@ def run(
         return
     from orchestrator.engine import Engine
     from orchestrator.execute import execute
+    from orchestrator.facts import require_clean_attempts
     from orchestrator.leaderboard import update
     from orchestrator.listing import COLUMNS, row
 
@@ -335,11 +336,7 @@ def run(
     update(project)
     screen.table(COLUMNS, [row(item.record) for item in finished])
     screen.emit({"plan": planned.id, "records": [item.record.to_json() for item in finished]})
-    if lost := sum(item.record.facts.infrastructure is not None for item in finished):
-        raise InfrastructureLeft(
-            f"{lost} runs never got a clean attempt and are recorded as failures, shown apart",
-            fix="see copperbench doctor and .cache/logs for what failed",
-        )
+    require_clean_attempts([item.record.facts for item in finished])
 
 
 @app.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from orchestrator.attempt import Observed
 from orchestrator.clock import now
@@ -11,6 +11,7 @@ from orchestrator.job import Job
 from orchestrator.sandbox import VolumeSize
 from orchestrator.starts import ATTEMPTS, Starts
 from schema.credentials import SecretFinding, scan
+from schema.errors import InfrastructureLeft
 from schema.run import EvidenceStatus, History, RunFacts
 
 
@@ -91,6 +92,26 @@ def withheld_facts(facts: RunFacts, pattern: str) -> RunFacts:
             "tampering": [],
             "history": History(status="missing", detail="no evidence kept"),
         }
+    )
+
+
+def require_clean_attempts(facts: Sequence[RunFacts]) -> None:
+    """Refuse to call a plan done some of whose runs say nothing of their agent or model.
+
+    Raises:
+        InfrastructureLeft: runs were lost to engine, host or provider in every attempt.
+    """
+    engine = sum(each.infrastructure is not None for each in facts)
+    provider = sum(each.provider_fault is not None for each in facts)
+    if not engine + provider:
+        return
+    fixes = ["see copperbench doctor and .cache/logs"] * (engine > 0)
+    fixes += ["see providerFault in the records"] * (provider > 0)
+    lost = [f"{engine} to engine or host"] * (engine > 0) + [f"{provider} to the provider"] * (provider > 0)
+    raise InfrastructureLeft(
+        f"{engine + provider} runs never got a clean attempt ({', '.join(lost)}) "
+        "and are recorded as failures, shown apart",
+        fix=f"{' and '.join(fixes)} for what failed",
     )
 
 
