@@ -64,7 +64,7 @@ class Agent(Model):
     bookkeeping: Bookkeeping
     exit_codes: dict[str, ExitPath] = {}
     """Process exit code → exit path, for ``sync`` and ``check`` runs that leave no transcript by contract."""
-    protocol: Literal["openai-chat", "anthropic-messages", "none"]
+    protocol: WireProtocol | Literal["none"]
     """What the agent speaks to its model."""
     own_scaffold: bool = False
     """True: it insists on its own ``init``; its records compare only among themselves."""

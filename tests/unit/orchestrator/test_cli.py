@@ -175,6 +175,21 @@ def test_a_budget_in_usd_needs_a_price_in_a_plan_too(checkout: Path) -> None:
     assert "local:some-model has no price per token" in done.stderr
 
 
+def test_an_agent_and_a_model_that_share_no_protocol_are_a_usage_error(checkout: Path) -> None:
+    """Naive: found by the first run's 404s, after the plan is written and the grader has started."""
+    change("images/agents/reference/agent.json", lambda agent: {**agent, "protocol": "openai-responses"})(
+        checkout
+    )
+    asked = ("--suite", "starter", "--model", "local:some-model")
+    for command in ("plan", "run"):
+        done = copperbench(checkout, command, *asked)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "local:some-model speaks openai-chat, the agent speaks openai-responses" in one_line(
+            done.stderr
+        )
+    assert not (checkout / "results").exists()
+
+
 def change(path: str, edit: Callable[[Any], Any]) -> Callable[[Path], None]:
     """An edit of one JSON file."""
 

@@ -73,6 +73,11 @@ def test_the_gateway_is_told_what_it_needs() -> None:
     assert config("anthropic:claude-opus-5", "anthropic-messages").key.get_secret_value() == "k2"
 
 
+@pytest.mark.parametrize("model", ["openai:gpt-5-mini", "scripted:perfect"])
+def test_an_agent_that_speaks_responses_is_served_them(model: str) -> None:
+    assert "openai-responses" in config(model, "openai-responses").protocols
+
+
 def test_a_socket_is_reached_without_a_network() -> None:
     told = config("scripted:perfect")
     assert (told.upstream_socket, told.base_url, told.key) == (
@@ -90,6 +95,8 @@ def test_a_missing_key_is_one_line_that_names_the_variable() -> None:
 def test_a_protocol_that_the_provider_does_not_speak_is_refused() -> None:
     with pytest.raises(UsageError, match="speaks openai-chat, the agent speaks anthropic-messages"):
         config("compat:openai/gpt-oss-120b@groq", "anthropic-messages")
+    with pytest.raises(UsageError, match="speaks openai-chat, the agent speaks openai-responses"):
+        config("openrouter:qwen/qwen3-coder", "openai-responses")
     with pytest.raises(UsageError, match="speaks nothing"):
         config("solution:gold")
 
