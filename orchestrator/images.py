@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator.engine import LABEL, ContainerSpec, Engine, Limits
+from orchestrator.engine import LABEL, Engine
 from orchestrator.kicad import REFERENCE, Environment
 from orchestrator.project import Project
+from orchestrator.versions import python_version
 from schema.errors import EnvironmentFault
 from schema.hashing import sha256, tree_hash
 from schema.jsonfile import canonical
@@ -30,14 +31,15 @@ RESULTS_IMAGE = "copperbench-grader"
 
 ANY_AGE = 'Acquire::Check-Valid-Until "false";\n'
 """apt's setting for an archive whose Release file may have expired. Signatures are checked as ever."""
-PYTHON_SECONDS = 60
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 NPM_SECONDS = 300
+COMMIT_LABEL = f"{LABEL}.commit"
+"""Upstream commit of an agent's npm package, where the package says it."""
 _NPM = (
     *("--omit=dev", "--omit=optional", "--omit=peer", "--ignore-scripts"),
     *("--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"),
 )
-_VERSION = re.compile(r"3\.\d+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 Say = Callable[[str], None]
 
@@ -228,12 +230,25 @@ def build(project: Project, engine: Engine, spec: ImageSpec, say: Say) -> None:
     """
     tree = _context(project.root, spec.context, spec.strip)
     if spec.lock:
-        tree |= _wheels(project, spec.lock, _python(project, engine, spec.parent))
+        tree |= _wheels(project, spec.lock, python_version(project, engine, spec.parent))
+    labels: dict[str, str] = {}
     if spec.package:
-        tree |= _node_modules(project, spec)
+        modules = _node_modules(project, spec)
+        tree |= modules
+        if commit := _commit(modules, spec):
+            labels[COMMIT_LABEL] = commit
     dockerfile = (project.root / spec.dockerfile).read_bytes()
     args = {"BASE": spec.parent, **spec.args}
-    _build_tree(engine, spec.tag, dockerfile=dockerfile, tree=tree, args=args, parent=spec.parent, say=say)
+    _build_tree(
+        engine,
+        spec.tag,
+        dockerfile=dockerfile,
+        tree=tree,
+        args=args,
+        parent=spec.parent,
+        say=say,
+        labels=labels,
+    )
 
 
 def _build_tree(
@@ -245,8 +260,12 @@ def _build_tree(
     args: Mapping[str, str],
     parent: str,
     say: Say,
+    labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Build unless an image of the same inputs is there. Inputs: context, arguments, the parent's layers."""
+    """Build unless an image of the same inputs and labels is there.
+
+    Inputs: context, arguments, the parent's layers.
+    """
     inputs = sha256(
         canonical(
             [
@@ -257,7 +276,8 @@ def _build_tree(
             ]
         )
     )
-    if (engine.image_labels(tag) or {}).get(f"{LABEL}.inputs") == inputs:
+    wanted = {f"{LABEL}.inputs": inputs, **(labels or {})}
+    if wanted.items() <= (engine.image_labels(tag) or {}).items():
         say(f"{tag}: reused")
         return
     say(f"{tag}: building")
@@ -269,7 +289,7 @@ def _build_tree(
         dockerfile=".Dockerfile",
         # A proxy is the machine's, not the image's: builders know these names and keep them out of it.
         args={**args, **{name: os.environ[name] for name in PROXIES if name in os.environ}},
-        labels={f"{LABEL}.inputs": inputs},
+        labels=wanted,
     ):
         if line.startswith("Step "):
             say(f"{tag}: {line}")
@@ -291,31 +311,6 @@ def _files(root: Path, parts: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
                 if not name.endswith((".pyc", ".lock.tmp")):
                     file = Path(folder) / name
                     yield file.relative_to(root).as_posix(), file
-
-
-def _python(project: Project, engine: Engine, image: str) -> str:
-    """``3.13``: the Python that an image has. Asked once for each content of the image."""
-    known = project.cache / "pythons" / engine.digest(image).removeprefix("sha256:")
-    if known.is_file():
-        return known.read_text("utf-8")
-    script = "import sys; print(*sys.version_info[:2], sep='.')"
-    name = f"copperbench-python-{sha256(f'{project.root}|{image}|{engine.owner}'.encode())[:16]}"
-    container = engine.create(
-        ContainerSpec(
-            name, image, ["python3", "-c", script], Limits(memory=2**28, cpus=1, pids=16), {"role": "build"}
-        )
-    )
-    try:
-        engine.start(container)
-        engine.wait(container, PYTHON_SECONDS)
-        version = engine.output(container)[0].strip()
-    finally:
-        engine.remove(container)
-    if not _VERSION.fullmatch(version):
-        raise EnvironmentFault("its Python does not say its version", about=image, fix="build it again")
-    known.parent.mkdir(parents=True, exist_ok=True)
-    known.write_text(version, "utf-8")
-    return version
 
 
 def _wheels(project: Project, lock: str, python: str) -> dict[str, bytes]:
@@ -391,6 +386,14 @@ def _node_modules(project: Project, spec: ImageSpec) -> dict[str, bytes]:
         for path in sorted((folder / "node_modules").rglob("*"))
         if path.is_file() and not path.is_symlink() and ".bin" not in path.parts
     }
+
+
+def _commit(modules: Mapping[str, bytes], spec: ImageSpec) -> str | None:
+    """What npm's ``gitHead`` says the package was published from; None where it says nothing of use."""
+    name = spec.package.rpartition("@")[0]
+    # Read before by _must_be: it is an object.
+    said = json.loads(modules[f"node_modules/{name}/package.json"]).get("gitHead")
+    return said if isinstance(said, str) and _COMMIT.fullmatch(said) else None
 
 
 def _must_be(folder: Path, spec: ImageSpec) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE as GRADER_IMAGE
 from orchestrator.grading import GraderFacts
-from orchestrator.images import GATEWAY_IMAGE
+from orchestrator.images import COMMIT_LABEL, GATEWAY_IMAGE
 from orchestrator.project import LoadedTask, Project
 from orchestrator.sandbox import AGENT_LIMITS, VolumeSize
+from orchestrator.versions import node_version
 from orchestrator.workspace import Baseline
 from schema import SCHEMA_VERSION
 from schema.agent import Agent
@@ -44,7 +45,7 @@ def stamp(
         fixture_sha256=loaded.fixture.sha256,
         agent=agent.name,
         agent_version=agent.version,
-        agent_commit=agent.commit,
+        agent_commit=agent.commit or (engine.image_labels(agent.image) or {}).get(COMMIT_LABEL),
         agent_image=engine.digest(agent.image),
         kicad_version=grader.kicad_version,
         reference_image=engine.digest(REFERENCE_IMAGE),
@@ -56,6 +57,7 @@ def stamp(
         compass_version=grader.compass_version,
         git_version=grader.git_version,
         python_version=grader.python_version,
+        node_version=node_version(project, engine, agent),
         platform=engine.platform(),
         resources={
             "memoryBytes": AGENT_LIMITS.memory,

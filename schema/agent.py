@@ -37,7 +37,7 @@ class Agent(Model):
     name: TaskId
     version: str
     commit: str | None = None
-    """Upstream commit of the version, where upstream says it."""
+    """Upstream commit of the version, where upstream says it; else the package's ``gitHead``, if any."""
     image: str
     """Tag the image is built as."""
     package: Annotated[str, Field(pattern=r"^(@[a-z0-9._-]+/)?[a-z0-9._-]+@[0-9][A-Za-z0-9.+-]*$")] | None = (

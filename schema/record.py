@@ -23,6 +23,7 @@ class Stamp(Model):
     agent: str
     agent_version: str
     agent_commit: str | None = None
+    """None where neither manifest nor package says it."""
     agent_image: str
     """Digest over the image's layer digests."""
     kicad_version: str
@@ -39,6 +40,7 @@ class Stamp(Model):
     """Of the grader image: it counts the lines of a diff."""
     python_version: str
     node_version: str | None = None
+    """Of the agent's image, where the agent is an npm package."""
     platform: str
     """``linux/amd64``."""
     resources: dict[str, int | float | str]
