@@ -123,6 +123,7 @@ CASES = {
         )
     },
     "two-turns": Case("perfect", "turn-budget", condition="maxTurns=2", exit_code=1),
+    "one-repair": Case("perfect", None, task=EDIT, condition="maxRepairCycles=1", exit_code=0),
     "terse": Case("perfect", None, condition="prompt=terse", exit_code=0),
     "files-only": Case("perfect", None, condition="tools=files-only", exit_code=0),
 }
@@ -280,6 +281,12 @@ class Played:
         assert evidence is not None
         return EvidenceStore(self.project.results / "evidence.git").evidence(evidence)[1]
 
+    def events(self, name: str) -> list[dict[str, Any]]:
+        """What its agent wrote down."""
+        found = [entry.data for path, entry in self.tree(name).items() if path.endswith("/transcript.jsonl")]
+        (transcript,) = found
+        return [json.loads(line) for line in transcript.splitlines()]
+
     def faults(self, name: str) -> list[FaultLine]:
         """Its lost attempts in the ledger."""
         run = str(self.records[name].run)
@@ -356,6 +363,26 @@ def test_usage_is_what_the_provider_says_it_gave(played: Played, name: str) -> N
         assert record.cost.usd == usage.usd and record.cost.note == ""
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, case in CASES.items()
+        if case.category is None and name not in UNCOUNTED and not name.startswith("gateway-")
+    ],
+)
+def test_an_honest_agent_counts_what_the_gateway_counts(played: Played, name: str) -> None:
+    """Two counts of the same replies, made apart: attempts that the gateway bore are in neither."""
+    end, usage = played.events(name)[-1], played.records[name].facts.usage
+    assert end["type"] == "run-end" and usage is not None
+    told = end["data"]
+    assert (told["turnsUsed"], told["tokensIn"], told["tokensOut"]) == (
+        usage.replies,
+        usage.input_tokens,
+        usage.output_tokens,
+    )
+
+
 def test_no_cap_is_passed(played: Played) -> None:
     usage = {name: played.records[name].facts.usage for name in ("turns", "turns-at-once", "tokens", "usd")}
     assert all(each is not None and each.replies > 0 for each in usage.values())
@@ -418,26 +445,26 @@ def test_a_condition_is_in_the_run_its_transcript_its_configuration_and_its_stam
     default = played.records["refusal"]
     for name, key, value in (
         ("two-turns", "maxTurns", 2),
+        ("one-repair", "maxRepairCycles", 1),
         ("terse", "prompt", "terse"),
         ("files-only", "tools", "files-only"),
     ):
-        record, tree = played.records[name], played.tree(name)
+        record, start = played.records[name], played.events(name)[0]
         assert record.run.condition == f"{key}={value}"
-        (transcript,) = (data.data for path, data in tree.items() if path.endswith("/transcript.jsonl"))
-        start = json.loads(transcript.splitlines()[0])
         assert start["type"] == "run-start" and value in _values(start), start
         other = record.stamp.prompt_sha256 != default.stamp.prompt_sha256
         assert record.stamp.prompt_sha256 and other is (key == "prompt")
-    configured = json.loads(played.tree("two-turns")[".copperhead/config.json"].data)
-    assert configured["maxTurns"] == 2
+        if key in {"maxTurns", "maxRepairCycles"}:
+            configured = json.loads(played.tree(name)[".copperhead/config.json"].data)
+            assert configured[key] == start["data"]["config"][key] == value
+            assert played.events(name)[-1]["data"][key] == value
 
 
 def test_a_brief_is_in_the_workspace_and_named_by_the_transcript(played: Played) -> None:
     tree = played.tree("brief")
     brief = (played.project.root / "tasks" / "brief" / "brief.md").read_bytes()
     assert tree["brief.md"].data == brief
-    (transcript,) = (entry.data for path, entry in tree.items() if path.endswith("/transcript.jsonl"))
-    start = json.loads(transcript.splitlines()[0])["data"]
+    start = played.events("brief")[0]["data"]
     assert start["command"] == "create"
     assert start["brief"] == {"path": "brief.md", "sha256": hashlib.sha256(brief).hexdigest()}
 
