@@ -42,7 +42,7 @@ class Route:
     @property
     def segment(self) -> Segment:
         """Which costs it may be compared with."""
-        return self.price.segment if self.price else self.provider.segment
+        return self.price.segment if self.price else self.provider.segment_of(self.name)
 
 
 def route(project: Project, model: str) -> Route:

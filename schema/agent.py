@@ -136,9 +136,16 @@ class Provider(Model):
     """Name of the environment variable that holds the key; never the key."""
     segment: Segment
     """Where ``pricing.json`` has no row for the model."""
+    segments: dict[str, Segment] = {}
+    """Beginning of a name → its segment instead, likewise; of two that fit, the longer one's."""
     pinning: Pinning
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """What its chat completions call the limit on a reply."""
+
+    def segment_of(self, name: str) -> Segment:
+        """The segment of a model without a row, by the provider's own name for it."""
+        fits = [prefix for prefix in self.segments if name.startswith(prefix)]
+        return self.segments[max(fits, key=len)] if fits else self.segment
 
     @property
     def network(self) -> Literal["none", "host", "bridge"]:

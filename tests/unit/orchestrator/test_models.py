@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from orchestrator.models import Route, gateway_config, require_price, route
 from orchestrator.project import Project
 from schema.errors import UsageError
+from schema.pricing import Price
 from schema.task import Caps
 
 PROJECT = Project(Path(__file__).parents[3])
@@ -42,6 +44,30 @@ def test_ids_resolve(model: str, name: str, network: str, segment: str, priced: 
     found = route(PROJECT, model)
     assert (found.name, found.provider.network, found.segment) == (name, network, segment)
     assert bool(found.price and found.price.rates) is priced and found.table_version
+
+
+@pytest.mark.parametrize(
+    ("model", "segment"),
+    [
+        ("openrouter:anthropic/claude-opus-5", "api"),
+        ("openrouter:google/gemini-3.8-flash", "api"),
+        ("openrouter:google/gemma-4-31b", "open-weight-hosted"),
+        ("openrouter:openai/gpt-5", "api"),
+        ("openrouter:openai/gpt-oss-120b:free", "open-weight-hosted"),
+        ("openrouter:x-ai/grok-4.7", "api"),
+        ("compat:openai/gpt-oss-120b@groq", "open-weight-hosted"),
+        ("openai:gpt-5-nobody-has-priced", "api"),
+    ],
+)
+def test_a_model_without_a_row_has_the_segment_that_its_name_tells(model: str, segment: str) -> None:
+    """Naive: the provider's; closed models that a router resells stand among open weights."""
+    assert route(PROJECT, model).segment == segment
+
+
+def test_a_row_goes_before_what_a_name_tells() -> None:
+    found = route(PROJECT, "openrouter:openai/gpt-5")
+    own = Price(input=1, output=2, segment="saved-login", pinning="weak")
+    assert replace(found, price=own).segment == "saved-login"
 
 
 @pytest.mark.parametrize(
