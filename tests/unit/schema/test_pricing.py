@@ -1,5 +1,6 @@
 """Prices: exact sums, unknown is never 0, the long prompt's rates."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -8,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from schema.jsonfile import read_model
+from schema.hashing import sha256
+from schema.jsonfile import canonical, read_model
 from schema.pricing import LongPrompt, Price, Pricing, TokenUsage, cost, micro_usd, worst_rates
 
 TABLE = Path(__file__).parents[3] / "pricing.json"
+VERSIONS = {
+    "2026-11-30.1": "a07220ec8fd603eb1292ea45304d0ce59657ddc377dbaf6bb13df15faa00a807",
+}
+"""Version of the table → hash of its numbers. A line is added for a new one, and none is ever changed."""
+UNPRICED = {"pinning", "source", "verified", "note"}
+"""What a row says besides: it may be mended within a version."""
 
 
 def price(**changes: object) -> Price:
@@ -105,6 +113,44 @@ def test_micro_usd_are_rounded_up() -> None:
 def test_a_price_has_both_numbers_or_neither() -> None:
     with pytest.raises(ValidationError, match="both input and output"):
         price(output=None)
+
+
+def numbers(table: Pricing) -> str:
+    """A hash of all in a table that decides what a reply costs, and where it is counted."""
+    rows = {name: row.model_dump(mode="json", exclude=UNPRICED) for name, row in table.models.items()}
+    return sha256(canonical(rows))
+
+
+def test_a_version_of_the_table_has_one_set_of_numbers() -> None:
+    """Naive: a number is mended in place, and two records of one version were priced differently."""
+    table = read_model(TABLE, Pricing)
+    told = f"pricing.json has other numbers or a new version: raise tableVersion and add {numbers(table)}"
+    assert VERSIONS.get(table.table_version) == numbers(table), told
+    assert len(set(VERSIONS.values())) == len(VERSIONS)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"output": Decimal("15.000001")}, {"cache_read": None}, {"segment": "saved-login"}]
+)
+def test_every_number_is_in_the_hash(changes: dict[str, object]) -> None:
+    def table(**rows: Price) -> Pricing:
+        head = {"table_version": "1", "effective_date": "2026-01-01", "source": "s", "currency": "USD"}
+        return Pricing.model_validate({**head, "models": rows})
+
+    same = numbers(table(m=price()))
+    assert numbers(table(m=price(**changes))) != same != numbers(table(m=price(), n=price()))
+    assert numbers(table(m=price(pinning="weak", note="n", source="s", verified=True))) == same
+
+
+MOVING = ("openai:", "anthropic:claude-opus-4-5", "anthropic:claude-sonnet-4-5", "anthropic:claude-haiku-4-5")
+
+
+def test_a_name_that_its_vendor_moves_on_is_weakly_pinned() -> None:
+    """Naive: ``gpt-5`` strong; it stands for whichever snapshot OpenAI has it stand for."""
+    for name, row in read_model(TABLE, Pricing).models.items():
+        dated = re.search(r"\d{4}-?\d{2}-?\d{2}", name)
+        if (name.startswith(MOVING) or name.endswith(("@google", "@xai"))) and not dated:
+            assert row.pinning == "weak", name
 
 
 def test_the_table_holds_many_models_of_several_providers_with_dated_sources() -> None:
