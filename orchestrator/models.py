@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from orchestrator.project import Project
-from schema.agent import Provider
+from schema.agent import Provider, provided_name
 from schema.errors import UsageError
 from schema.gateway import GatewayCaps, GatewayConfig
 from schema.pricing import Price, Segment
@@ -52,9 +52,7 @@ def route(project: Project, model: str) -> Route:
         UsageError: an unknown prefix or endpoint, or a name that no provider has.
     """
     provider, pricing = project.provider(model), project.pricing()
-    prefix, _, name = model.partition(":")
-    if prefix == "compat":
-        name = name.rpartition("@")[0]
+    name = provided_name(model)
     if not _NAME.fullmatch(name):
         raise UsageError(f"model id {model!r} has no usable name", fix="use prefix:name")
     return Route(model, name, provider, pricing.price(model), pricing.table_version)

@@ -156,6 +156,12 @@ class Provider(Model):
         return "host" if urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"} else "bridge"
 
 
+def provided_name(model: str) -> str:
+    """What its provider calls a model: ``gpt-5`` for ``openai:gpt-5``, ``x/y`` for ``compat:x/y@groq``."""
+    prefix, _, name = model.partition(":")
+    return name.rpartition("@")[0] if prefix == "compat" else name
+
+
 class Models(Model):
     """``models.json``: how the models of an id's prefix are reached."""
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from compass.scoring import wilson
 from grader.ledger import Chain, planned, read_chain
 from grader.results import read_records
+from schema.agent import provided_name
 from schema.condition import DEFAULT
 from schema.errors import CheckFailed
 from schema.ledger import ClaimLine, RecordLine
@@ -179,9 +180,7 @@ def _section(
         title += f", condition {key.condition}"
     if not key.comparable:
         title += ", another model answered"
-    rows: defaultdict[str, list[Standing]] = defaultdict(list)
-    for standing in counted:
-        rows[_label(standing.run)].append(standing)
+    rows = _rows(counted)
     tiers = [tier for tier in TIERS if any(standing.tier is tier for standing in counted)]
     classes = [outcome for outcome in CLASSES if any(standing.outcome is outcome for standing in counted)]
     lines = [
@@ -240,13 +239,42 @@ def _stamps(key: Key, records: Sequence[Record]) -> Iterator[str]:
     )
 
 
+def _rows(counted: Sequence[Standing]) -> dict[str, list[Standing]]:
+    """The runs of each row: of one model, and of what answered in its name.
+
+    A run that nothing answered, or without a record, is its model's newest row's, or it would lower no rate.
+    """
+    newest: dict[str, tuple[str, str]] = {}
+    for one in counted:
+        if (label := _answered(one)) and one.record:
+            last = (one.record.facts.ended_at, label)
+            newest[one.run.model] = max(last, newest.get(one.run.model, last))
+    rows: defaultdict[str, list[Standing]] = defaultdict(list)
+    for one in counted:
+        inherited = newest[one.run.model][1] if one.run.model in newest else _label(one.run)
+        rows[_answered(one) or inherited].append(one)
+    return rows
+
+
+def _answered(one: Standing) -> str | None:
+    """A run's row by what answered; None where nothing says what did."""
+    access = one.record.facts.access if one.record else None
+    if access is None or not access.answered:
+        return None
+    label = _label(one.run)
+    if access.answered == [provided_name(one.run.model)]:
+        return label
+    return f"{label}, answered by {', '.join(access.answered)}"
+
+
 def _label(run: RunId) -> str:
     """The model's id. Wrong solutions share a row: the proof tells them apart, not the leaderboard."""
     return re.sub(r"^solution:wrong-.*", "solution:wrong-*", run.model)
 
 
 def _rates(model: str, runs: list[Standing], tiers: Iterable[Tier], classes: Iterable[Outcome]) -> list[str]:
-    single = " (one repeat: not a result)" if max(one.run.repeat for one in runs) == 1 else ""
+    repeats = Counter((one.run.model, one.run.task) for one in runs)
+    single = " (one repeat: not a result)" if max(repeats.values()) == 1 else ""
     return [
         f"{model}{single}",
         *(str(_rate(one for one in runs if one.tier is tier)) for tier in tiers),

@@ -17,7 +17,7 @@ from grader.report.leaderboard import (
 from orchestrator.ledger import Ledger
 from orchestrator.records import Records
 from schema.errors import CheckFailed
-from schema.record import Cost
+from schema.record import Cost, Record
 from schema.run import ModelAccess, Usage
 from schema.verdict import Category
 from tests.unit.samples import ZERO, facts, record, run_id, spec, stamp, verdict
@@ -102,6 +102,75 @@ def test_a_run_recorded_again_counts_once_and_the_older_is_mentioned() -> None:
     text = render([old, new])
     assert rows(text, "solution:gold")[0]["edit"].startswith("1/1 ")
     assert "1 older records of the same runs are kept and not counted." in text
+
+
+def answered(
+    *names: str, repeat: int = 1, passed: bool = True, model: str = "m:x", year: int = 2026
+) -> Record:
+    """A record of a run that models of these names answered."""
+    run = run_id(model=model, repeat=repeat)
+    access = ModelAccess(
+        answered=list(names),
+        comparable=len(names) <= 1,
+        retries=0,
+        refused_requests=0,
+        excluded_seconds=0,
+    )
+    seen = facts(run, access=access, ended_at=f"{year}-01-01T00:00:01.000Z")
+    return record(run=run, facts=seen, passed=passed)
+
+
+def labels(text: str) -> list[str]:
+    """The first cells of the first table of each section."""
+    found, taken = [], False
+    for line in text.splitlines():
+        if line.startswith("| Model"):
+            taken = "Strict pass rate" in line
+        elif line.startswith("| ") and taken and not line.startswith("| ---"):
+            found.append(line.split(" | ")[0].removeprefix("| "))
+    return found
+
+
+def test_two_snapshots_of_one_alias_never_share_a_row() -> None:
+    """Naive: a row a model id; the alias is moved on between two repeats, and two models share a rate."""
+    text = render(
+        [
+            answered("x-2026-01-01", repeat=1),
+            answered("x-2026-01-01", repeat=2),
+            answered("x-2026-09-09", repeat=3, passed=False, year=2027),
+        ]
+    )
+    first, second = "m:x, answered by x-2026-01-01", "m:x, answered by x-2026-09-09"
+    assert labels(text) == [first, f"{second} (one repeat: not a result)"]
+    assert rows(text, first)[0]["edit"].startswith("2/2 ")
+    assert rows(text, second)[0]["edit"].startswith("0/1 ")
+
+
+def test_a_run_that_nothing_answered_counts_with_the_newest_snapshot() -> None:
+    """Naive: in a row of its own, where losing runs lowers nobody's rate."""
+    lost = record(run=run_id(model="m:x", repeat=3), passed=False)
+    missing = spec(run_id(model="m:x", repeat=4))
+    known = [answered("x-2026-09-09", repeat=1, year=2027), answered("x-2026-01-01", repeat=2)]
+    text = render([*known, lost, answered(repeat=5, passed=False)], {str(missing.run): missing})
+    rates, counts = rows(text, "m:x, answered by x-2026-09-09")
+    assert rates["edit"].startswith("1/4 ") and (counts["Runs planned"], counts["Recorded"]) == ("4", "3")
+    assert rows(text, "m:x, answered by x-2026-01-01")[0]["edit"].startswith("1/1 ")
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("m:x", "x"), ("compat:a/b@groq", "a/b"), ("openrouter:a/b:free", "a/b:free")]
+)
+def test_a_model_that_answers_by_its_own_name_has_its_ids_row(model: str, name: str) -> None:
+    assert labels(render([answered(name, model=model, repeat=n) for n in (1, 2)])) == [model]
+
+
+def test_other_models_that_answered_are_told_apart_too() -> None:
+    text = render([answered("y", "x", repeat=1), answered("z", "x", repeat=2)])
+    assert "another model answered" in text
+    assert [label.partition(" (")[0] for label in labels(text)] == [
+        "m:x, answered by y, x",
+        "m:x, answered by z, x",
+    ]
 
 
 def test_refusals_are_right_on_refusal_tasks_and_false_on_edit_tasks() -> None:
