@@ -6,6 +6,7 @@ Each case says what a naive grader would have answered.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
@@ -305,10 +306,55 @@ def test_odd_file_names_do_no_harm(bench: Bench) -> None:
 
 def test_a_text_variable_of_the_end_state_is_resolved(bench: Bench) -> None:
     """Overlaying the whole pristine project loses it, and ERC finds an unresolved variable."""
-    used = {
-        SHEET: twins.root_sheet(twins.label("global_label", "${WHO}", 76.2, 45.72)),
-        PROJECT: twins.project(text_variables={"WHO": "ME"}),
-    }
-    answer = bench.ask("netlist", used)
+    sheet = {SHEET: twins.root_sheet(twins.label("global_label", "${WHO}", 76.2, 45.72))}
+    answer = bench.ask("netlist", sheet | {PROJECT: twins.project(text_variables={"WHO": "ME"})}, sheet)
     assert "ME" in answer["labels"]
     assert ["R3", "1"] in answer["nets"]["ME"]
+
+
+NARROW = twins.board(twins.track("/CLK", (10, 12), (12, 12))).replace(b"(width 0.25)", b"(width 0.05)")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        {BOARD: NARROW.replace(b"(setup ", b"(setup (trace_min 0.01) ")},
+        {BOARD: NARROW, PROJECT: twins.project(text_variables={"X": "\ud800"})},
+        {BOARD: NARROW.replace(b"(attr smd)", b"(attr smd) # ")},
+    ],
+    ids=["setting of old", "half a character", "comment"],
+)
+def test_what_makes_kicad_drop_the_rules_is_not_judged(bench: Bench, end: Files) -> None:
+    """With the first two kicad-cli ends with 0 and no longer finds the track too narrow."""
+    assert "unjudgeable" in bench.ask("drc", end)
+
+
+def test_a_comparison_that_kicad_left_out_is_no_clean_one(bench: Bench) -> None:
+    """Its netlist has a line too long for its own reader: it ends with 0 and lists no parity finding."""
+    field = (
+        b'(property "' + b"N" * 600_000 + b'"\n"' + b"v" * 600_000 + b'" (at 0 0 0)) (property "Footprint"'
+    )
+    root = twins.root_sheet().replace(b'(property "Footprint"', field, 1)
+    assert "a part of the report was left out" in bench.ask("drc", {SHEET: root})["unjudgeable"]
+
+
+def test_an_exception_hides_nothing(bench: Bench) -> None:
+    near = twins.board(twins.track("/D1", (9, 10.65), (13, 10.65)))
+    assert near.count(b"(attr smd)") > 0
+    excepted = near.replace(b"(attr smd)", b"(clearance 0.01) (attr smd)")
+    assert any("clearance" in line for line in bench.new("drc", {BOARD: near}))
+    assert any("clearance" in line for line in bench.new("drc", {BOARD: excepted}))
+
+
+def test_leaving_out_uuids_hides_no_swap(bench: Bench) -> None:
+    """KiCad draws uuids for pins without; a naive grader falls back on the count, which is the same."""
+    flag = twins.symbol("FLAG", "FLG9", 101.6, 78.74, {twins.ROOT_PATH: "#FLG9"}, value="PWR_FLAG")
+    gate = twins.symbol(
+        "GATE", "U9 c", 177.8, 147.32, {twins.ROOT_PATH: "U9"}, unit=3, value="DUAL", fp="own:GATE"
+    )
+    ground = twins.symbol("GND", "PWR9", 177.8, 152.4, {twins.ROOT_PATH: "#PWR9"})
+    supply = twins.label("label", "XVCC", 177.8, 142.24)
+    bare = re.sub(r'\(pin "(\d)" \(uuid "[^"]*"\)\)', r'(pin "\1")', gate + supply + ground)
+    for drawn in (gate + supply + ground, bare):
+        found = bench.new("erc", {SHEET: twins.root_sheet(flag, drawn)})
+        assert any("power_pin_not_driven" in line for line in found), drawn
