@@ -15,7 +15,9 @@ from grader.evidence import Entry, Tree
 from grader.kicad import project
 from grader.kicad.board import read_board
 from grader.kicad.errors import Unjudgeable
+from grader.kicad.grammar import oddities
 from grader.kicad.netlist import read_netlist
+from grader.kicad.overrides import without_added
 from grader.kicad.paths import escapes
 from grader.kicad.reports import read_findings, stops, to_violations
 from grader.kicad.schematic import MAX_INSTANCES, read_hierarchy
@@ -98,10 +100,11 @@ def report(kind: Literal["erc", "drc"]) -> Check:
 
 
 def schematic(data: bytes) -> None:
-    """``read_hierarchy`` raises nothing but Unjudgeable, and ends; no path check raises at all."""
+    """``read_hierarchy`` and the grammar raise only Unjudgeable, and end; path checks raise nothing."""
     tree: dict[str, Entry] = {**twins.tree(), "hw/twins.kicad_sch": Entry(data)}
     assert all(plain(one) for one in escapes(tree, twins.tree(), twins.ARTIFACTS.project))
     try:
+        assert all(map(plain, oddities(data, "hw/twins.kicad_sch")))
         found = read_hierarchy(tree, "hw/twins.kicad_sch")
     except Unjudgeable:
         return
@@ -110,10 +113,13 @@ def schematic(data: bytes) -> None:
 
 
 def board(data: bytes) -> None:
-    """``read_board`` and what is asked of it raise nothing but Unjudgeable."""
+    """``read_board`` and what is asked of it raise nothing but Unjudgeable; no exception stays in a board."""
+    pristine = twins.tree()["hw/twins.kicad_pcb"].data
     try:
         found = read_board(data, "fuzz.kicad_pcb")
-        _ = found.pads, found.net_of("")
+        _ = found.pads, found.net_of(""), oddities(data, "fuzz.kicad_pcb")
+        cleaned = without_added(pristine, data, "fuzz.kicad_pcb")
+        assert cleaned is None or without_added(pristine, cleaned, "fuzz.kicad_pcb") is None
     except Unjudgeable:
         return
 
