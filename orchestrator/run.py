@@ -148,6 +148,7 @@ class Runner:
             attempt = Attempt(self.site, job, claim, allotment)
             try:
                 observed = attempt.observe()
+                facts = run_facts(job, observed, starts, claim)
             except CopperbenchError as told:
                 # Whatever it came to after a signal, it came of our killing its containers.
                 stopped = self.site.stop.is_set()
@@ -169,7 +170,6 @@ class Runner:
                 seconds=round(observed.ended.seconds, 3),
                 bytes=observed.collected.stream_bytes,
             )
-            facts = run_facts(job, observed, starts, claim)
             return self._judge(job, self._keep(job, facts, observed), began)
         return self._record_lost(job, starts, began)
 

@@ -1,16 +1,19 @@
 """Commits counted, and objects searched, in a clean copy of the sandbox's objects."""
 
 import hashlib
+import shutil
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from orchestrator import history
+from orchestrator import history, objects
 from orchestrator.collect import Collected
 from orchestrator.history import read_history
+from schema.errors import EnvironmentFault
 from schema.hashing import git_blob_id
-from tests.unit.orchestrator.repos import Repo
+from tests.unit.orchestrator.repos import Repo, bomb, loose, pack
 
 
 @pytest.fixture
@@ -183,3 +186,135 @@ def test_commits_are_counted_up_to_one_past_the_limit(
     for number in range(made):
         repo.commit("a", str(number))
     assert len(read_history(repo.collected(), base).history.commits) == counted
+
+
+DAMAGED = {
+    "garbage": b"garbage",
+    "empty": b"",
+    "no size": zlib.compress(b"blob xyz\0hello"),
+    "no type": zlib.compress(b"foo 5\0hello"),
+    "a size of many digits": zlib.compress(b"blob " + b"9" * 24 + b"\0hello"),
+    "cut": zlib.compress(b"blob 5000\0" + bytes(range(256)) * 20)[:100],
+}
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+@pytest.mark.parametrize("name", ["new", "of a commit"])
+def test_a_damaged_object_is_unreadable_history_and_ends_nothing(repo: Repo, how: str, name: str) -> None:
+    """Naive: ``int("missing")``, and the plan stops at this run each time that it is started."""
+    base = repo.commit("a", "base")
+    one = repo.commit("a", "1")
+    got = repo.collected()
+    got.git[f"objects/{one[:2]}/{one[2:]}" if name == "of a commit" else f"objects/aa/{'b' * 38}"] = DAMAGED[
+        how
+    ]
+    assert read_history(got, base).history.status == "unreadable"
+
+
+def test_whatever_a_reader_did_not_foresee_is_unreadable_history(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise LookupError("a word of the agent's")
+
+    base = repo.commit("a", "base")
+    monkeypatch.setattr(history, "scan", broken)
+    assert read_history(repo.collected(), base).history.detail == "cannot be read (LookupError)"
+
+
+def _no_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/prlimit").symlink_to(shutil.which("prlimit") or "")
+    monkeypatch.setitem(objects._ENVIRONMENT, "PATH", str(tmp_path / "bin"))
+
+
+def _no_prlimit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(objects._ENVIRONMENT, "PATH", str(tmp_path / "none"))
+
+
+def _disk_that_refuses(monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+
+def _disk_full_for_git(monkeypatch: pytest.MonkeyPatch, _: Path) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=objects.ROOM - 1))
+
+
+@pytest.mark.parametrize("fault", [_no_git, _no_prlimit, _disk_that_refuses, _disk_full_for_git])
+def test_a_fault_of_our_own_host_is_no_run_of_the_agents(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fault: object
+) -> None:
+    """Naive: catch everything, and a full disk fails every run of a plan."""
+    base = repo.commit("a", "base")
+    got = repo.collected()
+    got.git[f"objects/aa/{'b' * 38}"] = b"garbage"
+    assert callable(fault)
+    fault(monkeypatch, tmp_path)
+    with pytest.raises(EnvironmentFault):
+        read_history(got, base)
+
+
+@pytest.mark.parametrize(("more", "status"), [(-1, "ok"), (0, "ok"), (1, "unreadable")])
+def test_packs_are_read_up_to_a_limit(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, more: int, status: str
+) -> None:
+    monkeypatch.setattr(objects, "PACKS", 3)
+    base = repo.commit("a", "base")
+    got = repo.collected()
+    for number in range(3 + more):
+        got.git[f"objects/pack/pack-{number:040x}.pack"] = pack(loose("blob", b"%d" % number)[2])
+    read = read_history(got, base).history
+    assert read.status == status
+    assert status == "ok" or "packs" in read.detail
+
+
+@pytest.mark.parametrize(("more", "status"), [(-1, "unreadable"), (0, "ok"), (1, "ok")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_objects_are_looked_at_up_to_a_limit(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, more: int, status: str, packed: bool
+) -> None:
+    base = repo.commit("a", "base")
+    repo.commit("a", "1")
+    if packed:
+        repo.git("gc", "-q", "--prune=now")
+    count = len(repo.git("cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split())
+    monkeypatch.setattr(history, "OBJECTS", count + more)
+    read = read_history(repo.collected(), base).history
+    assert read.status == status
+    assert status == "ok" or read.detail == f"more than {count + more} objects"
+
+
+def test_all_git_calls_of_a_run_have_one_deadline(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Naive: a limit a call, and an agent makes as many calls as it has packs."""
+    base = repo.commit("a", "base")
+    got = repo.collected()
+    for number in range(3):
+        got.git[f"objects/pack/pack-{number:040x}.pack"] = pack(loose("blob", b"%d" % number)[2])
+    # Of a fourth of the time each.
+    asked = iter(range(0, 10_000, objects.SECONDS // 4))
+    monkeypatch.setattr(objects, "time", SimpleNamespace(monotonic=lambda: float(next(asked))))
+    assert read_history(got, base).history.detail == f"git took more than {objects.SECONDS} s"
+
+
+@pytest.mark.parametrize("where", ["a pack", "the objects"])
+def test_a_git_that_is_busy_is_ended_at_the_deadline(
+    repo: Repo, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    base = repo.commit("a", "base")
+    got = repo.collected()
+    monkeypatch.setattr(objects, "SECONDS", 0.4)
+    if where == "a pack":
+        got.git[f"objects/pack/pack-{'a' * 40}.pack"] = bomb(50 * 2**20, 30)
+    else:
+        monkeypatch.setattr(objects, "_command", _busy)
+    assert read_history(got, base).history.detail == "git took more than 0.4 s"
+
+
+def _busy(arguments: tuple[str, ...]) -> list[str]:
+    """git, but for an answer that never ends."""
+    if arguments[0] == "cat-file":
+        return ["sh", "-c", "echo " + "a" * 40 + " 3; exec sleep 60"]
+    return ["git", *arguments]
