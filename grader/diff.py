@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Literal
 
 from grader.evidence import Entry, Tree
+from grader.evidence import path_bytes as path_bytes  # noqa: PLC0414  # asked for here by who judges changes
+from grader.evidence import printable as printable  # noqa: PLC0414
 from grader.git import CLEAN_ENVIRONMENT
 from grader.globs import matches_any
-from schema.text import plain
+from grader.kicad.paths import DESIGN
 
 SIDE_FILES = ("**/*.kicad_prl", "**/~*.lck", "**/fp-info-cache", "**/.history/**", "**/*-backups/**")
-"""What KiCad itself writes beside a project it opens; never an edit of the agent (Standard §7)."""
+"""What KiCad itself writes beside a project it opens; see :func:`is_side_file`."""
 
 SECONDS = 120.0
 """Wall time git may take to count one file's lines. Past it the ratio cannot be judged and fails."""
@@ -55,13 +57,33 @@ class Changes:
     @cached_property
     def all(self) -> tuple[Change, ...]:
         """Every change, sorted by path bytes."""
-        skip = (*self.ignored, *SIDE_FILES)
         found = []
         for path in self.baseline.keys() | self.end.keys():
-            kind = compare(self.baseline.get(path), self.end.get(path))
-            if kind is not None and not matches_any(skip, path):
+            before, after = self.baseline.get(path), self.end.get(path)
+            kind = compare(before, after)
+            if kind and not matches_any(self.ignored, path) and not is_side_file(path, before, after):
                 found.append(Change(path, kind))
         return tuple(sorted(found, key=lambda change: path_bytes(change.path)))
+
+
+def is_side_file(path: str, *entries: Entry | None) -> bool:
+    """Whether KiCad writes such a file beside a project it opens: never an edit of the agent (Standard §7).
+
+    What KiCad would take for part of a design is none, wherever it lies: a sheet may name any folder. Its
+    backups are archives.
+
+    Args:
+        path: its path.
+        entries: its content, before and after.
+    """
+    if not matches_any(SIDE_FILES, path):
+        return False
+    return not path.endswith(DESIGN) and not any(entry and _is_expression(entry.data) for entry in entries)
+
+
+def _is_expression(data: bytes) -> bool:
+    """Whether a file begins as all but project files of a design do. A library may have any name."""
+    return data[:4096].lstrip()[:1] in {b"(", b"#"}
 
 
 def compare(before: Entry | None, after: Entry | None) -> Kind | None:
@@ -212,13 +234,3 @@ def _numstat(folder: Path, seconds: float) -> tuple[int, int]:
     if done.returncode != 1 or len(fields) < 2 or not (fields[0] + fields[1]).isdigit():
         raise Uncountable("git could not count lines")
     return int(fields[0]), int(fields[1])
-
-
-def path_bytes(path: str) -> bytes:
-    """A tree path as the bytes it was on disk."""
-    return path.encode("utf-8", "surrogateescape")
-
-
-def printable(path: str) -> str:
-    """A tree path as one harmless line: control characters and bytes that are not UTF-8 are escaped."""
-    return plain(path_bytes(path).decode("utf-8", "backslashreplace"))

@@ -17,8 +17,7 @@ from typing import Any, NoReturn
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from grader.diff import printable
-from grader.evidence import Tree
+from grader.evidence import Tree, printable
 from grader.kicad.errors import Unjudgeable
 
 CONFIG = ".copperhead/config.json"

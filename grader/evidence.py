@@ -10,6 +10,7 @@ from schema.assertions import Assertion
 from schema.fixture import BaselineReport, Fixture
 from schema.run import RunFacts
 from schema.task import Task
+from schema.text import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +46,13 @@ class Bundle:
     """The baseline commit: diffs are taken against this."""
     end: Tree = field(default_factory=lambda: EMPTY)
     """The workspace as the run left it, without ``.git``. Empty when no evidence was kept."""
+
+
+def path_bytes(path: str) -> bytes:
+    """A tree path as the bytes it was on disk."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def printable(path: str) -> str:
+    """A tree path as one harmless line: control characters and bytes that are not UTF-8 are escaped."""
+    return plain(path_bytes(path).decode("utf-8", "backslashreplace"))

@@ -13,9 +13,8 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from grader.diff import path_bytes, printable
 from grader.documents import parse_json
-from grader.evidence import Entry, Tree
+from grader.evidence import Entry, Tree, path_bytes, printable
 from grader.globs import matches
 from grader.kicad.errors import Unjudgeable
 from schema.agent import Agent

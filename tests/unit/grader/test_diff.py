@@ -17,10 +17,9 @@ from grader.diff import (
     differing,
     fewest_changes,
     line_count,
-    printable,
     rewritten,
 )
-from grader.evidence import Entry
+from grader.evidence import Entry, printable
 
 ENTRIES = st.builds(
     Entry,
@@ -57,7 +56,49 @@ def test_every_difference_is_a_change_and_nothing_else_is(
         before, after = one.get(path), two.get(path)
         both_links = before and after and before.kind == after.kind == "symlink"
         same = before == after or bool(both_links and before.data == after.data)  # type: ignore[union-attr]
-        assert (path in changed) is (not same and path not in side)
+        design = any(entry and entry.data.lstrip()[:1] in {b"(", b"#"} for entry in (before, after))
+        assert (path in changed) is (not same and (path not in side or design))
+
+
+SIDE_FOLDERS = ("x-backups", "hw/x-backups", ".history", "hw/.history/a")
+DESIGNS = (
+    *("new.kicad_sch", "x.kicad_pcb", "x.kicad_pro", "x.kicad_sym", "x.pretty/x.kicad_mod", "x.kicad_wks"),
+    *("x.kicad_dru", "sym-lib-table", "fp-lib-table", "design-block-lib-table"),
+)
+
+
+@pytest.mark.parametrize("folder", SIDE_FOLDERS)
+@pytest.mark.parametrize("name", DESIGNS)
+def test_a_design_file_is_a_change_wherever_it_lies(folder: str, name: str) -> None:
+    """Naive: what lies where KiCad keeps its backups is KiCad's, and a sheet is hidden there."""
+    path = f"{folder}/{name}"
+    assert [str(change) for change in Changes({}, {path: Entry(b"x")}).all] == [f"{path} (added)"]
+    assert [change.kind for change in Changes({path: Entry(b"x")}, {path: Entry(b"y")}).all] == ["changed"]
+    assert [change.kind for change in Changes({path: Entry(b"x")}, {}).all] == ["deleted"]
+
+
+@pytest.mark.parametrize(
+    "path", ["x-backups/lib", ".history/lib.txt", "x.kicad_prl", "~x.lck", "fp-info-cache"]
+)
+@pytest.mark.parametrize("data", [b"(kicad_symbol_lib)", b"\n\t (a)", b"# a comment\n(a)"])
+def test_a_design_file_of_any_name_is_a_change(path: str, data: bytes) -> None:
+    """A library table may name a library by any name."""
+    assert Changes({}, {path: Entry(data)}).all != ()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "x-backups/x-2026-01-02_030405.zip",
+        "hw/.history/a/b",
+        "x.kicad_prl",
+        "~x.kicad_sch.lck",
+        "fp-info-cache",
+    ],
+)
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b'{"a": 1}', b"0\n"])
+def test_what_kicad_writes_itself_is_no_change(path: str, data: bytes) -> None:
+    assert Changes({}, {path: Entry(data)}).all == ()
 
 
 @given(TREES, TREES)
