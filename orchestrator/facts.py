@@ -25,7 +25,13 @@ def run_facts(job: Job, observed: Observed, starts: Starts, claim: int) -> RunFa
         status = "over-budget"
     history, secret = History(status="missing", detail="no evidence kept"), collected.secret
     if status == "kept":
-        read = read_history(collected, job.baseline.facts.commit, job.baseline.known)
+        books = job.agent.bookkeeping
+        read = read_history(
+            collected,
+            job.baseline.facts.commit,
+            job.baseline.known,
+            aside=(*books.always, *books.committed),
+        )
         history = read.history
         secret = read.secret or _scan(observed.ledgers)
         if secret:

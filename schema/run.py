@@ -82,8 +82,9 @@ class RefusedEntry(Model):
 class History(Model):
     """The agent's own commits, read from a clean copy of its objects."""
 
-    status: Literal["ok", "missing", "unreadable", "rewritten"]
-    """``rewritten``: the baseline is not an ancestor of HEAD."""
+    status: Literal["ok", "missing", "unreadable", "rewritten", "uncommitted"]
+    """``rewritten``: the baseline is not an ancestor of HEAD. ``uncommitted``: there are commits, and the
+    last one is not what the run left, bookkeeping and KiCad's side files aside."""
     head: str | None = None
     commits: list[str] = []
     """Commit ids on top of the baseline, newest first."""

@@ -138,7 +138,11 @@ def play(
         ended_at=RUN,
         exit_code=done.returncode,
         evidence="kept",
-        history=read_history(collected, start.facts.commit).history,
+        history=read_history(
+            collected,
+            start.facts.commit,
+            aside=(*manifest.bookkeeping.always, *manifest.bookkeeping.committed),
+        ).history,
         usage=Usage(replies=replies, input_tokens=None, output_tokens=None, usd=None),
     )
     return Played(

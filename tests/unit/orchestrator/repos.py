@@ -1,13 +1,15 @@
 """Sandboxes' ``.git`` folders, made with real git, for tests."""
 
 import hashlib
+import os
 import struct
 import subprocess
 import zlib
 from pathlib import Path
 
+from grader.evidence import Entry
 from grader.git import CLEAN_ENVIRONMENT
-from orchestrator.collect import Collected
+from orchestrator.collect import GIT_PARTS, Collected
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "t",
@@ -47,10 +49,16 @@ class Repo:
         return self.git("rev-parse", "HEAD")
 
     def collected(self) -> Collected:
-        """The repository as the collector keeps it."""
-        from orchestrator.collect import GIT_PARTS
-
+        """Work tree and repository as the collector keeps them."""
         out = Collected(git_kind="folder")
+        for path in self.root.rglob("*"):
+            name = path.relative_to(self.root).as_posix()
+            if name.startswith(".git/"):
+                continue
+            if path.is_symlink():
+                out.entries[name] = Entry(os.fsencode(path.readlink()), 0o777, "symlink")
+            elif path.is_file():
+                out.entries[name] = Entry(path.read_bytes(), path.stat().st_mode & 0o7777)
         for path in (self.root / ".git").rglob("*"):
             name = path.relative_to(self.root / ".git").as_posix()
             if path.is_file() and GIT_PARTS.fullmatch(name):

@@ -1,6 +1,7 @@
 """Commits counted, and objects searched, in a clean copy of the sandbox's objects."""
 
 import hashlib
+import os
 import shutil
 import zlib
 from pathlib import Path
@@ -13,7 +14,7 @@ from orchestrator.collect import Collected
 from orchestrator.history import read_history
 from schema.errors import EnvironmentFault
 from schema.hashing import git_blob_id
-from tests.unit.orchestrator.repos import Repo, bomb, loose, pack
+from tests.unit.orchestrator.repos import Repo, bomb, loose, loose_file, pack
 
 
 @pytest.fixture
@@ -318,3 +319,167 @@ def _busy(arguments: tuple[str, ...]) -> list[str]:
     if arguments[0] == "cat-file":
         return ["sh", "-c", "echo " + "a" * 40 + " 3; exec sleep 60"]
     return ["git", *arguments]
+
+
+# --- commits that hold what they claim
+
+
+def written(base: str, tree: str) -> tuple[str, dict[str, bytes]]:
+    """A commit on top of ``base``, written by hand."""
+    person = "t <t@example.invalid> 0 +0000"
+    text = f"tree {tree}\nparent {base}\nauthor {person}\ncommitter {person}\n\nx\n"
+    return loose_file("commit", text.encode())
+
+
+@pytest.mark.parametrize(
+    "tree", ["none", "a file", "a commit", "a folder that is none", "a file that is none"]
+)
+def test_a_commit_that_is_not_whole_is_unreadable(repo: Repo, tree: str) -> None:
+    """Naive: rev-list lists commits, and never looks at a tree."""
+    base = repo.commit("a", "base")
+    got = repo.collected()
+    made: dict[str, bytes] = {}
+    match tree:
+        case "none":
+            named = "1" * 40
+        case "a file":
+            named, made = loose_file("blob", b"x")
+        case "a commit":
+            named = base
+        case "a folder that is none":
+            named, made = loose_file("tree", b"40000 d\0" + b"\x11" * 20)
+        case _:
+            named, made = loose_file("tree", b"100644 f\0" + b"\x11" * 20)
+    head, commit = written(base, named)
+    got.git |= made | commit | {"refs/heads/main": head.encode()}
+    assert read_history(got, base).history.status == "unreadable"
+
+
+def test_every_commit_has_to_be_whole(repo: Repo) -> None:
+    """Naive: look at HEAD's tree only, and count commits below it that are none."""
+    base = repo.commit("a", "base")
+    tree = repo.git("rev-parse", "HEAD^{tree}")
+    got = repo.collected()
+    middle, one = written(base, "1" * 40)
+    head, two = written(middle, tree)
+    got.git |= one | two | {"refs/heads/main": head.encode()}
+    assert read_history(got, base).history.status == "unreadable"
+
+
+ASIDE = (".copperhead/runs/**", "docs/CHANGELOG.md")
+
+
+def ended(repo: Repo, base: str) -> tuple[str, int]:
+    """Status and number of commits."""
+    found = read_history(repo.collected(), base, aside=ASIDE).history
+    return found.status, len(found.commits)
+
+
+@pytest.fixture
+def edited(repo: Repo) -> tuple[Repo, str]:
+    """A baseline with two files, and both edited."""
+    (repo.root / "b").write_text("base")
+    base = repo.commit("a", "base")
+    (repo.root / "a").write_text("edited")
+    (repo.root / "b").write_text("edited")
+    return repo, base
+
+
+def test_an_empty_commit_does_not_commit_the_edits(edited: tuple[Repo, str]) -> None:
+    """Naive: one commit was asked for, and there is one."""
+    repo, base = edited
+    repo.git("commit", "-q", "--allow-empty", "-m", "done")
+    assert ended(repo, base) == ("uncommitted", 1)
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda root: (root / "b").write_text("more"),
+        lambda root: (root / "b").unlink(),
+        lambda root: (root / "new").write_text("x"),
+        lambda root: (root / "ignored").write_text("x"),
+        lambda root: ((root / "b").unlink(), (root / "b").symlink_to("edited")),
+        lambda root: ((root / "b").unlink(), (root / "b").mkdir(), (root / "b/c").write_text("x")),
+    ],
+    ids=["changed", "deleted", "new", "new and ignored", "now a link", "now a folder"],
+)
+def test_what_was_edited_after_the_commit_is_not_committed(edited: tuple[Repo, str], then: object) -> None:
+    repo, base = edited
+    (repo.root / ".gitignore").write_text("ignored\n")
+    repo.git("add", "-A")
+    repo.git("commit", "-q", "-m", "done")
+    assert ended(repo, base) == ("ok", 1)
+    assert callable(then)
+    then(repo.root)
+    assert ended(repo, base) == ("uncommitted", 1)
+
+
+def test_half_of_the_edits_is_not_the_end_state(edited: tuple[Repo, str]) -> None:
+    repo, base = edited
+    repo.git("commit", "-q", "-m", "half", "a")
+    assert ended(repo, base) == ("uncommitted", 1)
+    repo.git("commit", "-q", "-m", "rest", "b")
+    assert ended(repo, base) == ("ok", 2)
+
+
+def test_a_file_that_was_taken_out_of_the_index_is_not_committed(edited: tuple[Repo, str]) -> None:
+    """Naive: what git does not track has no changes."""
+    repo, base = edited
+    repo.git("rm", "-q", "--cached", "-f", "a")
+    repo.git("commit", "-q", "-m", "b", "-a")
+    assert ended(repo, base) == ("uncommitted", 1)
+
+
+def test_bookkeeping_and_side_files_need_no_commit(edited: tuple[Repo, str]) -> None:
+    """Naive: an honest run fails, since its transcript ends after its commit."""
+    repo, base = edited
+    repo.git("commit", "-q", "-a", "-m", "done")
+    for name in (".copperhead/runs/r/transcript.jsonl", "docs/CHANGELOG.md", "hw/x.kicad_prl"):
+        (repo.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo.root / name).write_text("x")
+    (repo.root / "a").chmod(0o600)
+    assert ended(repo, base) == ("ok", 1)
+    (repo.root / "hw/x-backups").mkdir()
+    (repo.root / "hw/x-backups/new.kicad_sch").write_text("(kicad_sch)")
+    assert ended(repo, base) == ("uncommitted", 1)
+
+
+def test_without_a_commit_nothing_is_held_against_one(edited: tuple[Repo, str]) -> None:
+    assert ended(*edited) == ("ok", 0)
+
+
+def test_odd_names_are_committed_like_others(repo: Repo) -> None:
+    base = repo.commit("a", "base")
+    for name in (b"\xff", b"a\nb", b"-rf", b"\xc3\xbc", b'"q"'):
+        (repo.root / os.fsdecode(name)).write_text("x")
+    (repo.root / "link").symlink_to("a")
+    repo.commit("a", "1")
+    assert ended(repo, base) == ("ok", 1)
+
+
+@pytest.mark.parametrize(("more", "status"), [(-1, "unreadable"), (0, "ok"), (1, "ok")])
+def test_files_of_a_commit_are_read_up_to_a_limit(
+    edited: tuple[Repo, str], monkeypatch: pytest.MonkeyPatch, more: int, status: str
+) -> None:
+    repo, base = edited
+    repo.git("commit", "-q", "-a", "-m", "done")
+    monkeypatch.setattr(history, "FILES", 2 + more)
+    assert ended(repo, base)[0] == status
+
+
+@pytest.mark.parametrize(("name", "says"), [("d", "more than"), ("n" * 250, "too long")])
+def test_a_tree_that_holds_itself_over_and_over_is_not_listed(repo: Repo, name: str, says: str) -> None:
+    """Naive: forty small trees, a million million files."""
+    base = repo.commit("a", "base")
+    got = repo.collected()
+    below, made = loose_file("tree", b"100644 f\0" + bytes.fromhex(git_blob_id(b"base")))
+    for _ in range(40):
+        entries = b"".join(b"40000 %s%d\0" % (name.encode(), n) + bytes.fromhex(below) for n in range(2))
+        below, one = loose_file("tree", entries)
+        made |= one
+    head, commit = written(base, below)
+    # As an end tree that agrees as far as anybody looks.
+    got.git |= made | commit | {"refs/heads/main": head.encode()}
+    read = read_history(got, base, aside=("**",)).history
+    assert read.status == "unreadable" and says in read.detail
