@@ -184,13 +184,17 @@ class EvidenceStore:
             raise CheckFailed("run.json is not the one the manifest names", about=about)
         if {name: sha256(data) for name, data in fixed.items() if name not in OWN} != manifest.ledgers:
             raise CheckFailed("the gateway's ledger is not the one the manifest names", about=about)
+        # Tildes were not encoded once; the evidence id above is of the manifest as it stands.
+        listed = [
+            entry.model_copy(update={"path": entry.path.replace("~", "%7E")}) for entry in manifest.entries
+        ]
         # git keeps only the executable bit; the manifest has them all.
-        modes = {entry.path: int(entry.mode, 8) for entry in manifest.entries}
+        modes = {entry.path: int(entry.mode, 8) for entry in listed}
         tree = {
             path: Entry(data=entry.data, mode=modes.get(encode_path(path), entry.mode), kind=entry.kind)
             for path, (entry, _) in below.items()
         }
-        if describe(tree, {path: digest for path, (_, digest) in below.items()}) != manifest.entries:
+        if describe(tree, {path: digest for path, (_, digest) in below.items()}) != listed:
             raise CheckFailed("files are not those the manifest names", about=about)
         return validate_as(RunFacts, facts_value, about), tree
 

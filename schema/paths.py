@@ -7,12 +7,16 @@ percent-encoded element by element, which no two names share.
 
 from urllib.parse import quote, unquote_to_bytes
 
-_SAFE = "+,=@^~ "
+_SAFE = "+,=@^ "
 
 
 def encode_element(element: str, safe: str = _SAFE) -> str:
-    """Percent-encode one path element. ``.`` and ``..`` and a leading ``.git`` become inert too."""
-    text = quote(element.encode("utf-8", "surrogateescape"), safe=safe)
+    """Percent-encode one path element. ``.`` and ``..`` and a leading ``.git`` become inert too.
+
+    So does the tilde, which Python holds for safe: git takes ``git~1`` for ``.git``, and from 2.48 on refuses
+    it. Older evidence holds plain tildes, and decodes alike.
+    """
+    text = quote(element.encode("utf-8", "surrogateescape"), safe=safe).replace("~", "%7E")
     if text.startswith(".") and (text in {".", ".."} or text.lower().startswith(".git")):
         text = "%2E" + text[1:]
     return text

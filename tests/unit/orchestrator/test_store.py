@@ -9,11 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import grader.store
+import orchestrator.store
 from grader.evidence import Entry, Tree
 from grader.store import BUNDLE, EvidenceStore, describe, evidence_id, refs, whole_store
 from orchestrator.store import EvidenceWriter, evidence_ref, hash_tree
 from schema.errors import CheckFailed, EnvironmentFault
 from schema.hashing import git_blob_id
+from schema.paths import encode_path
 from schema.run import EvidenceRef, History, RunFacts, RunId
 
 RUN = RunId(suite_version="1.0.0", task="some-task", model="solution:gold", agent="solution", repeat=1)
@@ -89,6 +92,31 @@ HARD: Tree = {
 def test_hard_names_modes_and_links_come_back_as_they_were(writer: EvidenceWriter) -> None:
     ref = writer.put_run(facts(), HARD, known=frozenset())
     assert writer.reader.evidence(ref) == (facts(), HARD)
+
+
+@given(st.dictionaries(st.text("a~%7E", max_size=6), st.binary(max_size=2), max_size=4))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_evidence_from_when_tildes_were_not_encoded_reads_back(
+    writer: EvidenceWriter, files: dict[str, bytes]
+) -> None:
+    def plain(path: str) -> str:
+        return encode_path(path).replace("%7E", "~")
+
+    tree: Tree = {f"f/x{path}": Entry(data) for path, data in files.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (orchestrator.store, grader.store):
+            patch.setattr(module, "encode_path", plain)
+        old = writer.put_run(facts(), tree, known=frozenset())
+    assert writer.reader.evidence(old)[1] == tree
+
+
+@pytest.mark.parametrize("name", ["git~1/config", "GIT~1", "a/gitmod~1", "~", "a~"])
+def test_a_name_that_newer_git_refuses_comes_back(writer: EvidenceWriter, name: str) -> None:
+    """Naive: git 2.48 imports no ``git~1``, and the plan stops at this run each time that it is started."""
+    tree: Tree = {name: Entry(b"x")}
+    assert writer.reader.evidence(writer.put_run(facts(), tree, known=frozenset()))[1] == tree
+    git = ["git", "--git-dir", str(writer.path), "ls-tree", "-r", "--name-only", evidence_ref(RUN, 1)]
+    assert b"~" not in subprocess.run(git, capture_output=True, check=True).stdout
 
 
 def test_unchanged_files_are_named_not_sent(writer: EvidenceWriter) -> None:

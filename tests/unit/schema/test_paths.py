@@ -17,10 +17,22 @@ def test_every_path_comes_back(path: str) -> None:
     assert decode_path(text) == path
 
 
-@given(st.lists(st.sampled_from(["..", ".", ".git", ".GIT", ".gitmodules", "a", "b"]), min_size=1))
+SHORT = ("git~1", "GIT~1", "gitmod~1", "gi7eba~1", "a~", "~")
+
+
+@given(raw_paths)
+def test_no_tilde_is_left_and_one_that_was_kept_reads_back(path: str) -> None:
+    """git takes ``git~1`` for ``.git``; evidence of before is full of plain tildes all the same."""
+    text = encode_path(path)
+    assert "~" not in text
+    assert decode_path(text.replace("%7E", "~")) == path
+
+
+@given(st.lists(st.sampled_from(["..", ".", ".git", ".GIT", ".gitmodules", "a", "b", *SHORT]), min_size=1))
 def test_no_encoded_element_means_anything_to_git_or_the_file_system(parts: list[str]) -> None:
     for element in encode_path("/".join(parts)).split("/"):
         assert element not in {".", ".."} and not element.lower().startswith(".git")
+        assert "~" not in element
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
