@@ -24,6 +24,7 @@ class Capture:
         self._streams = streams
         self._held: dict[str, bytearray] = {}
         self._lost: dict[str, str] = {}
+        self._hidden: dict[str, str] = {}
         self._closed = False
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -42,7 +43,13 @@ class Capture:
         return sum(len(data) for data in self._held.values())
 
     def tampering(self, end: Mapping[str, Entry]) -> Iterator[Tamper]:
-        """What the end tree's transcripts took back; call after the agent's end and :meth:`close`."""
+        """What the end tree's transcripts took back, and what was hidden while the agent lived.
+
+        Call after the agent's end and :meth:`close`.
+        """
+        for path, why in sorted(self._hidden.items()):
+            # What stands there in the end was held against nothing; an honest writer hides nothing.
+            yield Tamper(kind="transcript-hidden", detail=f"{encode_path(path)}: {why}")
         for path, held in sorted(self._held.items()):
             entry = end.get(path)
             if entry is None:
@@ -64,8 +71,8 @@ class Capture:
 
     def _piece(self, header: list[str]) -> None:
         kind, path = header[0], decode_path(header[1])
-        if kind == "lost":
-            self._lost[path] = header[2]
+        if kind in {"lost", "hidden"}:
+            (self._lost if kind == "lost" else self._hidden)[path] = header[2]
             return
         offset, length = (int(number) for number in header[2].split(" "))
         data = self._streams.read(length)

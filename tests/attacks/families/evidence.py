@@ -31,7 +31,8 @@ ATTACKS = (
     Attack("socket-files", "fails", "the engine leaves sockets out", Gold()),
     Attack("devices", "reads without end", "no capability to make one", Gold()),
     Attack("set-uid", "unpacks it as root", "modes are text, and a change of mode", Fails(VIOLATION, "mode")),
-    Attack("unreadable", "calls them missing", "the engine reads as root", Gold()),
+    # The follower may look twice before the container's end is known, and then the transcript was hidden.
+    Attack("unreadable", "calls them missing", "the engine reads as root", Gold(), rewrites=True),
     Attack("sparse-terabyte", "fills its disk", "a budget of streamed bytes", Fails(OVER, "bytes")),
     Attack(
         "million-files",

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -43,17 +44,31 @@ class Streams(Attached):
         self._process.communicate()
 
 
+UID = 65534
+"""The holder's user and the agent's: root, as whom tests may run, reads everything."""
+
+
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    (tmp_path / PATH).parent.mkdir(parents=True)
-    return tmp_path
+def workspace() -> Iterator[Path]:
+    """Not below pytest's own folder, which only its user may enter."""
+    with tempfile.TemporaryDirectory(prefix="copperbench-follow-") as name:
+        root = Path(name)
+        (root / PATH).parent.mkdir(parents=True)
+        for folder in (root, *root.rglob("*")):
+            folder.chmod(0o755)
+        yield root
 
 
 @pytest.fixture
 def capture(workspace: Path) -> Iterator[Capture]:
-    process = subprocess.Popen(
-        ["perl", str(AGENTS.parent / "holder/follow"), str(workspace), PATTERN], stdout=subprocess.PIPE
-    )
+    # From standard input: nor may it enter a checkout, it may be.
+    with (AGENTS.parent / "holder/follow").open("rb") as script:
+        process = subprocess.Popen(
+            ["perl", "-", str(workspace), PATTERN],
+            stdin=script,
+            stdout=subprocess.PIPE,
+            user=UID if os.geteuid() == 0 else None,
+        )
     made = Capture(Streams(process))
     yield made
     made.close()
@@ -143,11 +158,83 @@ def test_hard_names_come_through(workspace: Path, capture: Capture) -> None:
     assert list(capture._held) == [f".copperhead/runs/{os.fsdecode(name)}/transcript.jsonl"]
 
 
-def test_a_flood_of_transcripts_is_bounded(workspace: Path, capture: Capture) -> None:
-    for number in range(60):
+def test_a_flood_of_transcripts_is_bounded_and_shows(workspace: Path, capture: Capture) -> None:
+    """Naive: follow the first so many, and a crowd of others hides the one that counts."""
+    (workspace / PATH).write_bytes(b"x")
+    until(lambda: capture.size == 1)
+    for number in range(150):
         path = workspace / f".copperhead/runs/{number}/transcript.jsonl"
         path.parent.mkdir()
         path.write_bytes(b"x")
-    until(lambda: capture.size >= 16)
-    time.sleep(0.6)
-    assert len(capture._held) <= 32
+    until(lambda: bool(capture._hidden))
+    (workspace / PATH).write_bytes(b"xy")
+    until(lambda: bytes(capture._held[PATH]) == b"xy")
+    assert len(capture._held) <= 64
+    assert list(capture._hidden.values()) == ["there are too many"]
+
+
+def test_as_many_transcripts_as_are_followed_are_no_crowd(workspace: Path, capture: Capture) -> None:
+    for number in range(64):
+        path = workspace / f".copperhead/runs/{number}/transcript.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(b"x")
+    until(lambda: capture.size == 64)
+    time.sleep(2 * PERIOD)
+    capture.close()
+    assert capture._hidden == {}
+
+
+PERIOD = 0.25
+"""Seconds between two looks."""
+
+
+def hide(root: Path, how: str) -> None:
+    """Put a transcript where the follower can tell that it is there, and cannot read it."""
+    path = root / PATH
+    if how == "pipe":
+        os.mkfifo(path)
+    elif how == "link":
+        (root / "elsewhere").write_bytes(b"one\n")
+        path.symlink_to(root / "elsewhere")
+    elif how == "folder":
+        path.mkdir()
+    elif how == "file":
+        # From its first moment, as a umask of 777 makes it.
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0))
+    else:
+        path.touch()
+        {"its folder": path.parent, "all folders": root / ".copperhead", "workspace": root}[how].chmod(0)
+
+
+@pytest.mark.parametrize("how", ["file", "its folder", "all folders", "workspace", "pipe", "link", "folder"])
+def test_a_transcript_that_was_hidden_shows_however_honest_its_end(
+    workspace: Path, capture: Capture, how: str
+) -> None:
+    """Naive: what cannot be read is not there; it is told in one go at the end, or replaced."""
+    hide(workspace, how)
+    until(lambda: bool(capture._hidden))
+    for folder in (workspace, workspace / ".copperhead", (workspace / PATH).parent):
+        folder.chmod(0o755)
+    assert "transcript-hidden" in kinds(capture, b"another story\n")
+    assert len(capture._hidden) == 1
+
+
+def test_what_is_hidden_for_one_look_is_no_tampering(workspace: Path, capture: Capture) -> None:
+    """One look may fall between two steps of anything."""
+    hide(workspace, "file")
+    time.sleep(PERIOD / 3)
+    (workspace / PATH).chmod(0o644)
+    (workspace / PATH).write_bytes(b"one\n")
+    until(lambda: capture.size == 4)
+    time.sleep(2 * PERIOD)
+    assert kinds(capture, b"one\n") == []
+
+
+def test_a_transcript_that_goes_and_comes_is_not_hidden(workspace: Path, capture: Capture) -> None:
+    path = workspace / PATH
+    deadline = time.monotonic() + 4 * PERIOD
+    while time.monotonic() < deadline:
+        path.unlink(missing_ok=True)
+        path.write_bytes(b"x")
+    capture.close()
+    assert capture._hidden == {}
