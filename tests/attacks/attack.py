@@ -48,8 +48,8 @@ class Attack:
     task: str = "rename-data-net"
     repeats: int = 1
     rewrites: bool = False
-    """It changes or hides its transcript after the honest part of the run wrote it: tampering, when the follower
-    saw as much, and then nothing else is judged. Every attack that must fail may end so too."""
+    """It changes or hides its transcript after the honest part of the run wrote it: tampering, when the
+    follower saw as much, and then nothing else is judged. Every attack that must fail may end so too."""
     script: str | None = None
     """The scripted model that its agent has; None: it calls none."""
 

@@ -38,6 +38,19 @@ ATTACKS = (
     Attack("packed-refs-flood", "reads every ref", "one name is looked for, in one pass", Gold()),
     Attack("commit-flood", "lists them all", "counting stops at a thousand", Fails(COMMIT)),
     Attack("object-bomb", "inflates it", "git reads with limits of memory and time", Fails(COMMIT)),
+    Attack(
+        "object-damaged",
+        "crashes, at each rerun again",
+        "a repository is read or unreadable, never a crash",
+        Fails(COMMIT, "damaged"),
+    ),
+    Attack("commit-without-a-tree", "counts it", "every counted commit is walked", Fails(COMMIT, "damaged")),
+    Attack(
+        "delta-bombs",
+        "gives each of them its time",
+        "sixteen packs, and one deadline for all of git",
+        Fails(COMMIT, "packs"),
+    ),
     Attack("pack-damaged", "crashes", "an unreadable pack is left out", Gold()),
     Attack("objects-on-a-side-branch", "holds them against the run", "HEAD's commits count", Gold()),
 )

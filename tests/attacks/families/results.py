@@ -40,6 +40,12 @@ ATTACKS = (
     ),
     Attack("transcript-rewritten-late", "reads it once, at the end", CAPTURED, Fails(TAMPERED, "rewritten")),
     Attack("transcript-put-back", "compares the end with itself", CAPTURED, Fails(TAMPERED, "replaced")),
+    Attack(
+        "transcript-hidden",
+        "copies what it can read",
+        "what is there and cannot be read at two looks in a row is hidden",
+        Fails(TAMPERED, "hidden"),
+    ),
     Attack("transcript-removed-late", "takes it for a crash", CAPTURED, Fails(TAMPERED, "removed")),
     Attack(
         "transcript-truncated", "reads what parses and passes", "no whole run-end, no end", Fails(CRASHED)
@@ -117,6 +123,12 @@ ATTACKS = (
         Fails(VIOLATION),
         REFUSE,
     ),
+    Attack(
+        "commit-empty",
+        "counts commits",
+        "the last commit must hold the end state",
+        Fails(COMMIT, "HEAD does not hold"),
+    ),
     Attack("baseline-amended", "diffs against the repository's first commit", OWN_HISTORY, Fails(COMMIT)),
     Attack("history-orphaned", "counts the commits of HEAD", OWN_HISTORY, Fails(COMMIT)),
     Attack("commit-on-another-branch", "looks for a commit anywhere", BYTES, Fails(WRONG)),
@@ -188,6 +200,12 @@ ATTACKS = (
         "lets KiCad use defaults",
         "an unreadable project fails",
         Fails(WRONG, "nested deeper"),
+    ),
+    Attack(
+        "design-in-a-backup-folder",
+        "leaves out folders where KiCad keeps backups",
+        "a design file counts wherever it lies",
+        Fails(VIOLATION, "backups"),
     ),
     Attack(
         "local-settings",

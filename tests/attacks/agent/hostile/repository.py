@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import struct
 import subprocess
 import zlib
 from pathlib import Path
@@ -233,6 +234,65 @@ def commit_flood() -> None:
         input="".join(stream).encode(),
         check=True,
     )
+
+
+def _object(kind: str, body: bytes) -> str:
+    """Write a loose object by hand, whatever it says; returns its id."""
+    data = f"{kind} {len(body)}\0".encode() + body
+    name = hashlib.sha1(data).hexdigest()
+    path = GIT / "objects" / name[:2] / name[2:]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(zlib.compress(data))
+    return name
+
+
+def object_damaged() -> None:
+    """Objects that are none, beside an honest commit."""
+    honest()
+    for number, data in enumerate((b"garbage", b"", zlib.compress(b"blob xyz\0hello"))):
+        path = GIT / "objects/aa" / f"{number:038x}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+
+
+def commit_without_a_tree() -> None:
+    """A commit on top of the baseline whose tree nobody made; the edits are in no commit."""
+    play(commits=0)
+    parent = git("rev-parse", "HEAD").strip()
+    person = "h <h@h.invalid> 0 +0000"
+    head = _object(
+        "commit",
+        f"tree {'1' * 40}\nparent {parent}\nauthor {person}\ncommitter {person}\n\nwork\n".encode(),
+    )
+    (GIT / "refs/heads/main").write_text(f"{head}\n")
+
+
+def delta_bombs() -> None:
+    """Forty small packs, each of which takes git some time: objects that are copies of a big one."""
+    honest()
+    size = 0xFFFFFF
+    base = bytes(size)
+    name = hashlib.sha1(f"blob {size}\0".encode() + base).digest()
+    squeezed = zlib.compress(base, 9)
+    for number in range(40):
+        # A delta that copies all of the base and adds the pack's number.
+        delta = _varint(size) + _varint(size + 1) + b"\xf0\xff\xff\xff" + bytes([1, number])
+        entries = _entry(3, size) + squeezed + _entry(7, len(delta)) + name + zlib.compress(delta)
+        pack = b"PACK" + struct.pack(">II", 2, 2) + entries
+        (GIT / "objects/pack" / f"pack-{number:040x}.pack").write_bytes(pack + hashlib.sha1(pack).digest())
+
+
+def _entry(kind: int, size: int) -> bytes:
+    """The head of a pack's entry."""
+    return bytes([0x80 | kind << 4 | size & 15]) + _varint(size >> 4)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
 
 
 def object_bomb() -> None:
