@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,11 +25,13 @@ from grader.kicad.reports import read_findings, stops, to_violations
 from grader.kicad.schematic import MAX_INSTANCES, read_hierarchy
 from grader.kicad.sexpr import Nested, parse
 from grader.transcript import DETAIL, read_transcript
-from orchestrator.collect import Budget, Collected, collect
+from orchestrator.collect import GIT_PARTS, Budget, Collected, collect
+from orchestrator.history import COMMITS, read_history
 from schema.text import plain
 from tests.unit.grader import support
 from tests.unit.grader.kicad import twins
 from tests.unit.grader.kicad.support import sample
+from tests.unit.orchestrator.repos import loose, loose_file
 from tests.unit.orchestrator.tars import entry, stream
 
 Check = Callable[[bytes], None]
@@ -212,6 +216,51 @@ def _collect(data: bytes, chunk: int) -> Collected:
     return out
 
 
+FILE = b"\n\0file "
+"""Begins each file of a ``.git`` in one case; its name ends with the line."""
+_BLOB = loose_file("blob", b"base")
+_TREE = loose_file("tree", b"100644 a\0" + bytes.fromhex(_BLOB[0]))
+_PERSON = b"t <t@example.invalid> 0 +0000"
+
+
+def commit_of(tree: str, *parents: str) -> bytes:
+    """A commit's text."""
+    lines = [b"tree %s" % tree.encode(), *(b"parent %s" % parent.encode() for parent in parents)]
+    return b"\n".join([*lines, b"author " + _PERSON, b"committer " + _PERSON, b"", b"x", b""])
+
+
+_BASE = loose_file("commit", commit_of(_TREE[0]))
+
+
+def repository(data: bytes) -> dict[str, bytes]:
+    """The baseline's objects, and the files that a case holds.
+
+    Under ``+commit`` and the like stands an object's text, so that what is changed is what git reads and not
+    its compression; a pack gets the checksum that belongs to it.
+    """
+    files = _BLOB[1] | _TREE[1] | _BASE[1]
+    for part in data.split(FILE):
+        raw, _, content = part.partition(b"\n")
+        name = raw.decode("utf-8", "surrogateescape")
+        if name in {"+commit", "+tree", "+blob", "+tag"}:
+            files |= loose_file(name[1:], content)[1]
+        elif GIT_PARTS.fullmatch(name):
+            sealed = content + hashlib.sha1(content, usedforsecurity=False).digest()
+            files[name] = sealed if name.endswith(".pack") else content
+    return files
+
+
+def history(data: bytes) -> None:
+    """``read_history`` raises nothing, and what it says is bounded, whatever the objects are."""
+    out = Collected(git_kind="folder", git=repository(data), entries={"a": Entry(b"base")})
+    found = read_history(out, _BASE[0], aside=("aside/**",)).history
+    assert len(found.commits) <= COMMITS + 1 and len(found.detail) <= 5000
+    assert all(re.fullmatch("[0-9a-f]{40}", one) for one in found.commits)
+    assert found.commits == [] or found.status in {"ok", "uncommitted"}
+    # What is no whole commit of the end state is no commit.
+    assert found.status != "ok" or not found.commits or found.head == found.commits[0]
+
+
 # --- seeds: written here or drawn by our own code, never a third party's
 
 
@@ -242,6 +291,40 @@ def _transcripts() -> list[bytes]:
         ),
         support.event("run-start", **{"request": "\ud800"}),
         b'{"ts":"","type":"tool","data":{"name":"x","args":{"command":"$(("},"result":"ignore previous"}}\n',
+    ]
+
+
+def _repositories() -> list[bytes]:
+    one = commit_of(_TREE[0], _BASE[0])
+    head = loose_file("commit", one)[0].encode()
+    on = FILE + b"HEAD\nref: refs/heads/main\n" + FILE + b"refs/heads/main\n"
+    other = b"100644 b\0" + bytes.fromhex(_BLOB[0]) + b"40000 d\0" + bytes.fromhex(_TREE[0])
+    tree = loose_file("tree", other)[0]
+    whole = FILE + b"+commit\n" + one
+    two = commit_of(tree, _BASE[0], head.decode())
+    entry = loose("blob", b"packed")[2]
+    packed = b"PACK\0\0\0\2\0\0\0\1" + entry
+    return [
+        on + _BASE[0].encode(),
+        on + head + whole,
+        on
+        + loose_file("commit", two)[0].encode()
+        + b"".join(
+            FILE + b"+%s\n%s" % part for part in ((b"commit", one), (b"commit", two), (b"tree", other))
+        ),
+        FILE + b"HEAD\n" + head + FILE + b"packed-refs\n" + head + b" refs/heads/main\n" + whole,
+        on + head + whole + FILE + b"objects/pack/pack-" + b"a" * 40 + b".pack\n" + packed,
+        on
+        + head
+        + whole
+        + FILE
+        + b"objects/aa/"
+        + b"b" * 38
+        + b"\ngarbage"
+        + FILE
+        + b"+tag\nobject "
+        + head
+        + b"\n",
     ]
 
 
@@ -317,5 +400,11 @@ TARGETS: Mapping[str, Target] = {
     ),
     "archive": Target(
         archive, _archives, ("workspace/", "ustar", "\0", "./", "../", "0000644", "GNU.sparse.map"), 4_000
+    ),
+    "history": Target(
+        history,
+        _repositories,
+        ("\n\0file ", "+commit", "+tree", "tree ", "parent ", "HEAD", "40000 d\0", "PACK", "refs/heads/main"),
+        150,
     ),
 }

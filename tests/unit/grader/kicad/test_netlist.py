@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grader.kicad import buses, names
 from grader.kicad.errors import Unjudgeable
 from grader.kicad.netlist import Netlist, read_netlist
+from tests.fuzz.targets import quoted
 from tests.unit.grader.kicad.support import sample
 
 
@@ -169,15 +174,15 @@ def test_a_pins_name_is_its_symbols_whichever_kicad_wrote_it(tool: str, written:
     assert read_netlist(text.encode()).pin_names == {("U1", "3"): name}
 
 
-PARTS = '(comp (ref "R1") (value "1k"))'
+ONE_PART = '(comp (ref "R1") (value "1k"))'
 NODE = '(node (ref "R1") (pin "1"))'
 
 
 @pytest.mark.parametrize(
     ("parts", "nets", "says"),
     [
-        (PARTS, f'(net (name "A") {NODE}) (net (name "B") {NODE})', "R1.1 is on two nets, 'A' and 'B'"),
-        (PARTS * 2, f'(net (name "A") {NODE})', "two parts are called 'R1'"),
+        (ONE_PART, f'(net (name "A") {NODE}) (net (name "B") {NODE})', "R1.1 is on two nets, 'A' and 'B'"),
+        (ONE_PART * 2, f'(net (name "A") {NODE})', "two parts are called 'R1'"),
     ],
 )
 def test_a_part_or_pin_that_is_there_twice_is_not_judged(parts: str, nets: str, says: str) -> None:
@@ -188,5 +193,105 @@ def test_a_part_or_pin_that_is_there_twice_is_not_judged(parts: str, nets: str, 
 
 def test_a_pin_twice_on_one_net_is_one() -> None:
     nets = f'(net (name "A") {NODE} {NODE})'
-    found = read_netlist(f"(export (components {PARTS}) (nets {nets}))".encode())
+    found = read_netlist(f"(export (components {ONE_PART}) (nets {nets}))".encode())
     assert found.nets == {"A": frozenset({("R1", "1")})}
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
+PINS = st.tuples(TEXTS, TEXTS)
+Nets = dict[str, list[tuple[str, str]]]
+
+
+def apart(nets: Nets) -> Nets:
+    """The same without the pins that another net has already."""
+    taken: set[tuple[str, str]] = set()
+    found: Nets = {}
+    for name, pins in nets.items():
+        found[name] = [pin for pin in pins if pin not in taken]
+        taken.update(pins)
+    return found
+
+
+NETS = st.dictionaries(TEXTS, st.lists(PINS, max_size=4, unique=True), max_size=5).map(apart)
+PARTS = st.dictionaries(TEXTS, st.tuples(TEXTS, TEXTS), max_size=4)
+"""Reference → value, footprint."""
+
+
+def escaped(name: str) -> str:
+    """A net's name as KiCad writes it, so that no brace and no slash of it means anything."""
+    return name.replace("{", "{brace}").replace("/", "{slash}")
+
+
+def text(value: str) -> bytes:
+    """A text in quotes."""
+    return quoted([value])[2:-2]
+
+
+def written(nets: Mapping[str, list[tuple[str, str]]], parts: Mapping[str, tuple[str, str]]) -> bytes:
+    """A netlist as kicad-cli has them."""
+    comps = b"".join(
+        b"(comp (ref %s) (value %s) (footprint %s))" % (text(ref), text(value), text(footprint))
+        for ref, (value, footprint) in parts.items()
+    )
+    wires = b"".join(
+        b"(net (name %s)%s)"
+        % (text(name), b"".join(b"(node (ref %s) (pin %s))" % (text(r), text(p)) for r, p in pins))
+        for name, pins in nets.items()
+    )
+    return b"(export (components %s) (nets %s))" % (comps, wires)
+
+
+@given(NETS, PARTS)
+def test_any_netlist_reads_back(nets: Nets, parts: dict[str, tuple[str, str]]) -> None:
+    found = read_netlist(written({escaped(name): pins for name, pins in nets.items()}, parts))
+    assert found.nets == {name: frozenset(pins) for name, pins in nets.items() if pins}
+    assert {ref: (part.value, part.footprint) for ref, part in found.components.items()} == parts
+
+
+@given(NETS)
+def test_a_pin_is_on_a_net_that_lists_it_and_on_none_that_does_not(
+    nets: Nets,
+) -> None:
+    found = read_netlist(written({escaped(name): pins for name, pins in nets.items()}, {}))
+    listed = {pin for pins in nets.values() for pin in pins}
+    for pin in listed:
+        name = found.net_of(*pin)
+        assert name is not None and pin in found.nets[name]
+    assert found.net_of("no such part", "1") is None
+
+
+@given(NETS)
+def test_a_leaf_means_every_net_that_ends_in_it_and_a_full_name_one(
+    nets: Nets,
+) -> None:
+    """A naive grader takes the first hit."""
+    paths = {
+        f"/{sheet}/{escaped(name)}": [(f"{sheet}{part}", pin) for part, pin in pins]
+        for sheet in "AB"
+        for name, pins in nets.items()
+    }
+    found = read_netlist(written(paths, {}))
+    for name, pins in nets.items():
+        there = [f"/{sheet}/{name}" for sheet in "AB"] if pins else []
+        assert [found.match(full) for full in there] == [[full] for full in there]
+        if not name.startswith("/"):
+            assert found.match(name) == there
+
+
+@given(NETS, st.data())
+def test_the_order_of_nets_says_nothing(nets: Nets, data: st.DataObject) -> None:
+    named = {escaped(name): pins for name, pins in nets.items()}
+    shuffled = dict(data.draw(st.permutations(list(named.items()))))
+    one, other = read_netlist(written(named, {})), read_netlist(written(shuffled, {}))
+    assert one.nets == other.nets
+    assert all(one.net_of(*pin) == other.net_of(*pin) for pins in nets.values() for pin in pins)
+
+
+@given(NETS, PARTS, st.data())
+def test_a_netlist_cut_anywhere_is_refused(
+    nets: Nets, parts: dict[str, tuple[str, str]], data: st.DataObject
+) -> None:
+    """A naive grader reads the nets that are left, and net_absent passes."""
+    whole = written(nets, parts)
+    with pytest.raises(Unjudgeable):
+        read_netlist(whole[: data.draw(st.integers(0, len(whole) - 1))])

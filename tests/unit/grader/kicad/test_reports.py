@@ -7,6 +7,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grader.kicad import reports
 from grader.kicad.errors import Unjudgeable
@@ -112,3 +114,106 @@ def test_order_does_not_matter() -> None:
     findings = reports.read_findings(sample("plain", "drc"), "drc", "drc")
     forward = reports.to_violations(findings, lambda _: None)
     assert reports.to_violations(reversed(findings), lambda _: None) == forward
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+ENTRIES = st.fixed_dictionaries(
+    {
+        "type": WORDS,
+        "severity": st.sampled_from(["error", "warning"]),
+        "description": WORDS,
+        "items": st.lists(st.fixed_dictionaries({"uuid": WORDS, "description": WORDS}), max_size=3),
+    },
+    optional={"excluded": st.booleans()},
+)
+FOUND = st.lists(ENTRIES, max_size=5)
+ERC = st.fixed_dictionaries(
+    {
+        "sheets": st.lists(
+            st.fixed_dictionaries({"path": WORDS, "uuid_path": WORDS, "violations": FOUND}), max_size=3
+        )
+    }
+)
+DRC = st.fixed_dictionaries({"violations": FOUND, "unconnected_items": FOUND, "schematic_parity": FOUND})
+SECTIONS = {"violations": "drc", "unconnected_items": "unconnected", "schematic_parity": "parity"}
+
+
+def told(finding: reports.Finding) -> tuple[object, ...]:
+    """A finding but for where it stood."""
+    return (
+        finding.type,
+        finding.severity,
+        finding.text,
+        finding.uuids,
+        finding.descriptions,
+        finding.excluded,
+    )
+
+
+def meant(entry: dict[str, Any]) -> tuple[object, ...]:
+    """The same of an entry."""
+    uuids, words = (tuple(item[key] for item in entry["items"]) for key in ("uuid", "description"))
+    return (
+        entry["type"],
+        entry["severity"],
+        entry["description"],
+        uuids,
+        words,
+        entry.get("excluded", False),
+    )
+
+
+@given(ERC)
+def test_every_entry_of_an_erc_report_is_one_finding(report: dict[str, Any]) -> None:
+    found = reports.read_findings(json.dumps(report).encode(), "erc", "erc")
+    assert [(f.source, f.sheet, f.sheet_path, *told(f)) for f in found] == [
+        ("erc", sheet["path"], sheet["uuid_path"], *meant(entry))
+        for sheet in report["sheets"]
+        for entry in sheet["violations"]
+    ]
+
+
+@given(DRC)
+def test_every_entry_of_a_drc_report_is_one_finding_of_its_section(report: dict[str, Any]) -> None:
+    found = reports.read_findings(json.dumps(report).encode(), "drc", "drc")
+    assert [(f.source, *told(f)) for f in found] == [
+        (source, *meant(entry)) for section, source in SECTIONS.items() for entry in report[section]
+    ]
+
+
+@given(DRC, st.randoms(use_true_random=False))
+def test_violations_are_the_same_in_any_order_and_none_is_lost(report: dict[str, Any], chance: Any) -> None:
+    findings = reports.read_findings(json.dumps(report).encode(), "drc", "drc")
+    shuffled = list(findings)
+    chance.shuffle(shuffled)
+    violations = reports.to_violations(findings, lambda _: None)
+    assert reports.to_violations(shuffled, lambda _: None) == violations
+    assert len(violations) == len(findings)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS,
+    lambda below: st.lists(below) | st.dictionaries(WORDS, below),
+)
+
+
+@given(DRC, st.sampled_from([*SECTIONS]), JSON, st.data())
+def test_a_report_with_a_part_of_another_kind_is_not_judged_or_loses_nothing(
+    report: dict[str, Any], section: str, value: Any, data: st.DataObject
+) -> None:
+    """A naive grader skips what it does not understand, and passes."""
+    entries: list[Any] = report[section]
+    entries.insert(data.draw(st.integers(0, len(entries))), value)
+    try:
+        found = reports.read_findings(json.dumps(report).encode(), "drc", "drc")
+    except Unjudgeable:
+        return
+    assert len(found) == sum(len(report[name]) for name in SECTIONS)
+
+
+@given(ERC | DRC, st.data())
+def test_a_report_cut_anywhere_is_not_judged(report: dict[str, Any], data: st.DataObject) -> None:
+    whole = json.dumps(report).encode()
+    kind = "erc" if "sheets" in report else "drc"
+    with pytest.raises(Unjudgeable):
+        reports.read_findings(whole[: data.draw(st.integers(0, len(whole) - 1))], kind, kind)  # type: ignore[arg-type]
