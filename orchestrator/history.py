@@ -215,7 +215,7 @@ def _files(listing: IO[bytes]) -> Iterator[tuple[str, bytes, str]]:
     # A tree may hold itself many times over, under names as long as it likes.
     while piece := listing.read(ITEM):
         *whole, rest = (rest + piece).split(b"\0")
-        if len(rest) > ITEM:
+        if max(map(len, (*whole, rest))) > ITEM:
             raise Unreadable("a commit with a path too long to be kept")
         for item in whole:
             fields, _, name = item.partition(b"\t")

@@ -1,6 +1,7 @@
 """Commits counted, and objects searched, in a clean copy of the sandbox's objects."""
 
 import hashlib
+import io
 import os
 import shutil
 import zlib
@@ -466,6 +467,20 @@ def test_files_of_a_commit_are_read_up_to_a_limit(
     repo.git("commit", "-q", "-a", "-m", "done")
     monkeypatch.setattr(history, "FILES", 2 + more)
     assert ended(repo, base)[0] == status
+
+
+@pytest.mark.parametrize("before", [0, 1, 100])
+@pytest.mark.parametrize(("more", "read"), [(-1, True), (0, True), (1, False), (history.ITEM, False)])
+def test_a_line_of_a_commits_list_is_read_up_to_a_limit(before: int, more: int, read: bool) -> None:
+    """Wherever it lies between two pieces of the stream."""
+    fields = b"100644 blob " + b"1" * 40 + b"\t"
+    long = fields + b"n" * (history.ITEM + more - len(fields)) + b"\0"
+    listing = io.BytesIO((fields + b"a\0") * before + long + fields + b"z\0")
+    if read:
+        assert [path for path, _, _ in history._files(listing)][-1] == "z"
+        return
+    with pytest.raises(objects.Unreadable):
+        list(history._files(listing))
 
 
 @pytest.mark.parametrize(("name", "says"), [("d", "more than"), ("n" * 250, "too long")])
