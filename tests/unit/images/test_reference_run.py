@@ -18,6 +18,7 @@ import pytest
 from grader.evidence import Entry
 from grader.taxonomy import tool_errors
 from grader.transcript import Transcript, read_transcript
+from orchestrator.history import read_history
 from schema.agent import Agent
 from schema.errors import UsageError
 from schema.hashing import sha256
@@ -27,6 +28,7 @@ from schema.transcript import ExitPath, RunCommitted, RunRefused, RunStart
 from schema.verdict import Category
 from tests.doubles.provider import HANG_UP, Answer, Provider, call, fails, says, serving
 from tests.unit.images.sources import REFERENCE, SCAFFOLD_PARENT, program, reference, scaffold
+from tests.unit.orchestrator.repos import collected
 
 AGENT = read_model(REFERENCE / "agent.json", Agent)
 SCHEMATIC = "hw/x.kicad_sch"
@@ -189,6 +191,8 @@ def test_done_is_verified_logged_and_committed_once(desk: Desk) -> None:
     assert desk.git("rev-parse", "HEAD") == committed.commit
     assert desk.git("rev-parse", "HEAD~1") == desk.baseline
     assert desk.git("status", "--porcelain") == ""
+    history = read_history(collected(desk.root), desk.baseline, aside=AGENT.bookkeeping.always).history
+    assert (history.status, history.commits) == ("ok", [committed.commit])
     assert desk.git("log", "-1", "--format=%an|%s|%b") == "reference agent|reference: Rename it|SENSE is VDIV"
     changed = desk.git("diff", "--name-only", "HEAD~1").splitlines()
     assert changed == ["docs/CHANGELOG.md", "docs/PINOUT.md", SCHEMATIC]

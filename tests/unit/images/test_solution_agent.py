@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from orchestrator.history import read_history
 from schema.agent import Agent
+from schema.jsonfile import read_model
 from schema.task import Mode, Solution
 from schema.transcript import Event, RunCommitted, RunEnd, RunRefused, RunStart, Tool
 from tests.unit.images.sources import AGENTS, APPLY, apply_module, scaffold
+from tests.unit.orchestrator.repos import collected
 
 tree = scaffold("tree")
 apply = apply_module()
@@ -234,6 +237,17 @@ def test_as_many_commits_as_said_the_last_with_all_changes(desk: Desk, commits: 
     if made:
         assert RunCommitted.model_validate(made[0].data).commit == desk.git("rev-parse", "HEAD").strip()
         assert made[0].data["files"] == ["hw/x.kicad_sch"]
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+@pytest.mark.parametrize("bookkeeping", [False, True])
+def test_its_last_commit_is_its_end_state(desk: Desk, commits: int, bookkeeping: bool) -> None:
+    """An honest run must never look uncommitted."""
+    desk.solution |= {"commits": commits, "edits": [_edit()], "bookkeeping": bookkeeping}
+    desk.done()
+    books = read_model(AGENTS / "solution/agent.json", Agent).bookkeeping
+    found = read_history(collected(desk.workspace), desk.baseline, aside=books.always).history
+    assert (found.status, len(found.commits)) == ("ok", commits)
 
 
 def test_the_same_solution_gives_the_same_commit(tmp_path: Path) -> None:

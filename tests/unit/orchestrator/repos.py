@@ -50,20 +50,23 @@ class Repo:
 
     def collected(self) -> Collected:
         """Work tree and repository as the collector keeps them."""
-        out = Collected(git_kind="folder")
-        for path in self.root.rglob("*"):
-            name = path.relative_to(self.root).as_posix()
-            if name.startswith(".git/"):
-                continue
-            if path.is_symlink():
-                out.entries[name] = Entry(os.fsencode(path.readlink()), 0o777, "symlink")
-            elif path.is_file():
-                out.entries[name] = Entry(path.read_bytes(), path.stat().st_mode & 0o7777)
-        for path in (self.root / ".git").rglob("*"):
-            name = path.relative_to(self.root / ".git").as_posix()
-            if path.is_file() and GIT_PARTS.fullmatch(name):
-                out.git[name] = path.read_bytes()
-        return out
+        return collected(self.root)
+
+
+def collected(root: Path) -> Collected:
+    """A folder and the repository in it as the collector keeps them."""
+    out = Collected(git_kind="folder")
+    for path in root.rglob("*"):
+        name = path.relative_to(root).as_posix()
+        if name.startswith(".git/"):
+            inner = name.removeprefix(".git/")
+            if path.is_file() and GIT_PARTS.fullmatch(inner):
+                out.git[inner] = path.read_bytes()
+        elif path.is_symlink():
+            out.entries[name] = Entry(os.fsencode(path.readlink()), 0o777, "symlink")
+        elif path.is_file():
+            out.entries[name] = Entry(path.read_bytes(), path.stat().st_mode & 0o7777)
+    return out
 
 
 def loose(kind: str, body: bytes) -> tuple[str, str, bytes]:
