@@ -81,8 +81,8 @@ ATTACKS = (
     Attack(
         "kicad-memory-by-a-variable",
         "reads the label as written",
-        "variables are resolved before buses are counted",
-        Fails(WRONG, "buses of more than"),
+        "a new label with a variable fails before KiCad resolves it",
+        Fails(WRONG, "holds a variable"),
     ),
     Attack("kicad-crash", "takes no report for a clean one", "no output, no pass", Fails(WRONG)),
     Attack(

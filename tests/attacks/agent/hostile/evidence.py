@@ -17,6 +17,7 @@ from hostile.ground import (
     git,
     gold_edits,
     honest,
+    into_document,
     into_schematic,
     lines,
     play,
@@ -389,38 +390,33 @@ def kicad_variables() -> None:
 def regex_bait() -> None:
     """Four hundred kilobytes on which a backtracking pattern never ends."""
     honest()
-    with PINOUT.open("a") as file:
-        file.write("\n" + ("a" * 100 + "! ") * 4000 + "\n" + "(a+)+$" * 2000 + "\n")
+    into_document("\n" + ("a" * 100 + "! ") * 4000 + "\n" + "(a+)+$" * 2000 + "\n")
 
 
 def table_rows() -> None:
     """More rows than a document has."""
     honest()
-    with PINOUT.open("a") as file:
-        file.write("\n| A | B |\n| --- | --- |\n" + "| x | y |\n" * 21_000)
+    into_document("\n| A | B |\n| --- | --- |\n" + "| x | y |\n" * 21_000)
 
 
 def table_columns() -> None:
     """A table as wide as the document, with rows that must all be filled."""
     honest()
-    with PINOUT.open("a") as file:
-        file.write("\n" + "|a" * 20_000 + "|\n" + "|-" * 20_000 + "|\n" + "|x|\n" * 5_000)
+    into_document("\n" + "|a" * 20_000 + "|\n" + "|-" * 20_000 + "|\n" + "|x|\n" * 5_000)
 
 
 def markdown_nesting() -> None:
     """Quotes and lists in each other, a hundred thousand deep."""
     honest()
-    with PINOUT.open("a") as file:
-        file.write(
-            "\n" + ">" * 60_000 + "\n\n" + "- " * 60_000 + "\n\n" + "[" * 60_000 + "\n\n" + "`" * 60_000
-        )
+    into_document(
+        "\n" + ">" * 60_000 + "\n\n" + "- " * 60_000 + "\n\n" + "[" * 60_000 + "\n\n" + "`" * 60_000
+    )
 
 
 def document_size() -> None:
     """A document larger than is read."""
     honest()
-    with PINOUT.open("a") as file:
-        file.write("\nwords and more words\n" * 300_000)
+    into_document("\nwords and more words\n" * 300_000)
 
 
 def diff_bomb() -> None:

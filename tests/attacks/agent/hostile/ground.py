@@ -118,6 +118,13 @@ def into_schematic(text: str) -> None:
     edit(SCHEMATIC, "\t(sheet_instances", f"\t{text}\n\t(sheet_instances", 1)
 
 
+def into_document(text: str) -> None:
+    """Add text to the pin table's document, in the commit of the honest run."""
+    with PINOUT.open("a") as file:
+        file.write(text)
+    git("commit", "-q", "-a", "--amend", "--no-edit")
+
+
 def commit(message: str) -> None:
     """Add all that git does not ignore, and commit."""
     git("add", "-A")
