@@ -63,6 +63,8 @@ MESSAGE_FIELDS = frozenset(
         "tool_calls",
     }
 )
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""The old and the new name of the limit on output."""
 ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "user"})
 
 
@@ -115,7 +117,7 @@ class Chat:
 
     def wanted(self, body: Mapping[str, Any]) -> int | None:
         """The larger of the two limits that a body can name: servers differ in which they heed."""
-        named = [bodies.limit(body, name) for name in ("max_tokens", "max_completion_tokens")]
+        named = [bodies.limit(body, name) for name in LIMITS]
         return max((each for each in named if each is not None), default=None)
 
     def change(self, body: dict[str, Any], output: int | None, field: str) -> list[str]:
@@ -125,11 +127,15 @@ class Chat:
         if body.get("stream") and options.get("include_usage") is not True:
             body["stream_options"] = {**options, "include_usage": True}
             changes.append("stream_options.include_usage = true")
-        if output is not None and (self.wanted(body) or output + 1) > output:
-            names = [name for name in ("max_tokens", "max_completion_tokens") if body.get(name) is not None]
-            for name in names or [field]:
-                body[name] = output
-                changes.append(f"{name} = {output}")
+        if output is None:
+            return changes
+        # One name, the one that this provider heeds: a server ignores the other, or refuses both at once.
+        for name in LIMITS:
+            if name != field and body.pop(name, None) is not None:
+                changes.append(f"{name} left out")
+        if body.get(field) != output:
+            body[field] = output
+            changes.append(f"{field} = {output}")
         return changes
 
     def read(self, body: Any) -> Reply:

@@ -60,7 +60,8 @@ class Wire(Protocol):
         """Make the body countable, in place; say what was changed.
 
         Args:
-            output: most output tokens that a cap leaves; None leaves the body's own limit alone.
+            output: most output tokens: what is wanted, or what a cap leaves of it; None leaves the body's own
+                limit alone.
             field: what this provider calls the limit in chat completions.
         """
 

@@ -259,14 +259,20 @@ def test_the_bound_counts_pictures_as_pictures_not_as_text() -> None:
     [
         (CHAT, chat(), None, [], None),
         (CHAT, chat(), 7, ["max_completion_tokens = 7"], "max_completion_tokens"),
-        (CHAT, chat(max_tokens=9), 7, ["max_tokens = 7"], "max_tokens"),
-        (CHAT, chat(max_tokens=5), 7, [], None),
+        (CHAT, chat(max_completion_tokens=7), 7, [], "max_completion_tokens"),
         (
             CHAT,
-            chat(max_tokens=5, max_completion_tokens=9),
+            chat(max_tokens=9),
             7,
-            ["max_tokens = 7", "max_completion_tokens = 7"],
-            "max_tokens",
+            ["max_tokens left out", "max_completion_tokens = 7"],
+            "max_completion_tokens",
+        ),
+        (
+            CHAT,
+            chat(max_tokens=5, max_completion_tokens=7),
+            7,
+            ["max_tokens left out"],
+            "max_completion_tokens",
         ),
         (RESPONSES, responses(), 7, ["max_output_tokens = 7"], "max_output_tokens"),
         (RESPONSES, responses(max_output_tokens=6), 7, [], None),
@@ -278,6 +284,17 @@ def test_output_is_clamped_where_a_cap_asks_for_it(
 ) -> None:
     assert wire.change(body, output, "max_completion_tokens") == changes
     assert field is None or body[field] == 7
+
+
+@pytest.mark.parametrize(
+    ("heeded", "ignored"),
+    [("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")],
+)
+def test_a_limit_under_a_name_that_the_provider_ignores_holds_all_the_same(heeded: str, ignored: str) -> None:
+    """Naive: the name that came is lowered; the provider does not know it, and answers at any length."""
+    body = chat(**{ignored: 1})
+    CHAT.change(body, CHAT.wanted(body), heeded)
+    assert body[heeded] == 1 and ignored not in body
 
 
 def test_a_stream_is_asked_for_its_usage() -> None:
