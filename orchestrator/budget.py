@@ -8,7 +8,8 @@ import threading
 class SuiteBudget:
     """Whole micro-USD, handed out in allotments; what a run does not spend comes back.
 
-    An allotment is a cap of its run's gateway, so the sum of what runs spend never passes the budget.
+    An allotment is a cap of its run's gateway, so the sum of what runs spend never passes the budget. Where a
+    provider bills more than it was asked for it does: what was overspent is taken from the rest.
     """
 
     def __init__(self, micro_usd: int, jobs: int) -> None:
@@ -31,7 +32,7 @@ class SuiteBudget:
         """Settle a run. ``spent``: None when its cost is unknown, and then its whole allotment is gone."""
         with self._lock:
             self._out -= 1
-            self._left += 0 if spent is None else max(allotment - spent, 0)
+            self._left = max(self._left + (0 if spent is None else allotment - spent), 0)
 
     @property
     def left(self) -> int:

@@ -95,7 +95,7 @@ class Desk:
             wire=wire,
             body=body,
             raw=raw,
-            bound=bodies.prompt_bound(raw, body),
+            bound=bodies.prompt_bound(raw, wire.pictures(body)),
             stream=body.get("stream") is True,
         )
 

@@ -6,8 +6,10 @@ the model (hosted tools, URLs to fetch), keep state outside the run, or change w
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 IMAGE_TOKENS = 20_000
@@ -15,6 +17,8 @@ IMAGE_TOKENS = 20_000
 PROMPT_OVERHEAD = 4_096
 """Taken as the most tokens that a provider's own template and tool instructions add to a prompt."""
 IMAGE_PREFIXES = ("data:image/png;base64,", "data:image/jpeg;base64,", "data:image/webp;base64,")
+MAGIC_CHARACTERS = 16
+"""Of base64: the twelve bytes by which the three kinds of pictures are told."""
 
 
 class NotAllowed(Exception):
@@ -140,6 +144,28 @@ def inline_image(url: Any) -> None:
     """
     if not isinstance(url, str) or not url.startswith(IMAGE_PREFIXES):
         raise NotAllowed("images must be data: URLs of PNG, JPEG or WebP; nothing is fetched for an agent")
+    picture(url.partition(",")[2])
+
+
+def picture(data: Any) -> None:
+    """What counts as a picture must begin like one: text in its place would be counted as next to nothing.
+
+    Raises:
+        NotAllowed: it is not the base64 of a PNG, JPEG or WebP.
+    """
+    try:
+        start = base64.b64decode(data[:MAGIC_CHARACTERS], validate=True) if isinstance(data, str) else b""
+    except (binascii.Error, ValueError):
+        start = b""
+    webp = start[:4] == b"RIFF" and start[8:12] == b"WEBP"
+    if not start.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")) and not webp:
+        raise NotAllowed("an image is not the base64 of a PNG, JPEG or WebP")
+
+
+def of_type(content: Any, named: str) -> Iterator[Mapping[str, Any]]:
+    """The parts of a type in a content that was checked."""
+    if isinstance(content, list):
+        yield from (part for part in content if part.get("type") == named)
 
 
 def short_cache(part: Mapping[str, Any]) -> None:
@@ -153,26 +179,14 @@ def short_cache(part: Mapping[str, Any]) -> None:
         raise NotAllowed("cache_control: only a lifetime of 5 minutes is allowed in this benchmark")
 
 
-def prompt_bound(raw: bytes, body: Any) -> int:
-    """Tokens that the prompt has at most: a token is at least a byte of the body, but for pictures."""
-    images = list(_images(body))
-    return len(raw) - sum(images) + IMAGE_TOKENS * len(images) + PROMPT_OVERHEAD
+def prompt_bound(raw: bytes, pictures: Iterable[str]) -> int:
+    """Tokens that the prompt has at most: a token is at least a byte of the body, but for pictures.
 
-
-def _images(value: Any) -> Iterable[int]:
-    """Lengths of the base64 data of every picture. Not recursive: the parser takes deeper bodies than we."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, dict):
-            if item.get("type") == "base64" and isinstance(item.get("data"), str):
-                yield len(item["data"])
-            else:
-                stack.extend(item.values())
-        elif isinstance(item, list):
-            stack.extend(item)
-        elif isinstance(item, str) and item.startswith(IMAGE_PREFIXES):
-            yield len(item)
+    Args:
+        pictures: the base64 of each, from where the protocol has pictures and nowhere else.
+    """
+    sizes = [len(each) for each in pictures]
+    return len(raw) - sum(sizes) + IMAGE_TOKENS * len(sizes) + PROMPT_OVERHEAD
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway import bodies
@@ -114,6 +114,12 @@ class Chat:
             bodies.parts(message.get("content"), PARTS, "messages")
         for tool in bodies.objects(body.get("tools") or [], "tools"):
             bodies.kind(tool, {"function", "custom"}, "a tool")
+
+    def pictures(self, body: Mapping[str, Any]) -> Iterator[str]:
+        """See :class:`gateway.wires.Wire`."""
+        for message in body["messages"]:
+            for part in bodies.of_type(message.get("content"), "image_url"):
+                yield part["image_url"]["url"]
 
     def wanted(self, body: Mapping[str, Any]) -> int | None:
         """The larger of the two limits that a body can name: servers differ in which they heed."""

@@ -105,10 +105,29 @@ class Ledger:
             self.passed = self.passed or Passed("usd", f"a reply's cost is unknown: {cost.reason}")
         if whole and self._caps.tokens is not None and usage is None:
             self.passed = self.passed or Passed("tokens", "a reply's tokens are unknown")
+        self._look_back()
 
     def released(self, ticket: Ticket) -> None:
         """Settle a request that got no reply."""
         self._held.remove(ticket)
+
+    def _look_back(self) -> None:
+        """A provider that gave more than it was asked for is told at once, not by the next request."""
+        if self._caps.tokens is not None and self.tokens > self._caps.tokens:
+            self.passed = self.passed or Passed("tokens", f"{self.tokens} tokens were used")
+        for limit, scope in self._budgets():
+            if self.pico > limit * MICRO:
+                reason = f"{self.pico / MICRO**2:.6f} USD were spent"
+                self.passed = self.passed or Passed("usd", reason, scope)
+
+    def _budgets(self) -> list[tuple[int, Literal["run", "suite"]]]:
+        """The caps on USD that are in force."""
+        budgets: list[tuple[int, Literal["run", "suite"]]] = []
+        if self._caps.micro_usd is not None:
+            budgets.append((self._caps.micro_usd, "run"))
+        if self._caps.suite_micro_usd is not None:
+            budgets.append((self._caps.suite_micro_usd, "suite"))
+        return budgets
 
     def _none(self, cap: GatewayCap, reason: str, scope: Literal["run", "suite"] = "run") -> Full | Passed:
         if self._held:
@@ -124,10 +143,9 @@ class Ledger:
             rooms.append((self._caps.tokens - self.tokens - held - input_bound, "tokens", "run"))
         input_rate, output_rate = self._rates or (0, 0)
         held = sum(ticket.pico for ticket in self._held)
-        for limit, scope in ((self._caps.micro_usd, "run"), (self._caps.suite_micro_usd, "suite")):
-            if limit is not None:
-                left = limit * MICRO - self.pico - held - input_bound * input_rate
-                # At no price per output token, any number fits as long as the prompt does.
-                room = left // output_rate if output_rate else (self._max_output if left >= 0 else 0)
-                rooms.append((room, "usd", "run" if scope == "run" else "suite"))
+        for limit, scope in self._budgets():
+            left = limit * MICRO - self.pico - held - input_bound * input_rate
+            # At no price per output token, any number fits as long as the prompt does.
+            room = left // output_rate if output_rate else (self._max_output if left >= 0 else 0)
+            rooms.append((room, "usd", scope))
         return rooms

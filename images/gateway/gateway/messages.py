@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway import bodies
@@ -44,6 +44,7 @@ def _image(part: Mapping[str, Any]) -> None:
     if not isinstance(source, dict) or source.get("type") != "base64":
         raise NotAllowed("images must come as base64; nothing is fetched for an agent")
     bodies.allow(source, {"type", "media_type", "data"}, "image source: ")
+    bodies.picture(source.get("data"))
 
 
 def _result(part: Mapping[str, Any]) -> None:
@@ -95,6 +96,14 @@ class Messages:
             if not isinstance(named, str) or not TOOLS.fullmatch(named):
                 raise NotAllowed(f"a tool of type {named!r} is not allowed in this benchmark")
             bodies.short_cache(tool)
+
+    def pictures(self, body: Mapping[str, Any]) -> Iterator[str]:
+        """See :class:`gateway.wires.Wire`."""
+        for message in body["messages"]:
+            results = [part.get("content") for part in bodies.of_type(message.get("content"), "tool_result")]
+            for content in (message.get("content"), *results):
+                for part in bodies.of_type(content, "image"):
+                    yield part["source"]["data"]
 
     def wanted(self, body: Mapping[str, Any]) -> int | None:
         """``max_tokens``; the provider insists on it."""

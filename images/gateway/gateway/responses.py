@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway import bodies
@@ -108,9 +108,15 @@ class Responses:
             "message" if item.get("type") is None and "role" in item else bodies.kind(item, ITEMS, "an input")
         )
         bodies.allow(item, {"type", *ITEMS[named]}, f"input {named}: ")
-        for name in ("content", "summary", "output"):
-            if not (name == "output" and named.startswith(("local_shell", "apply_patch"))):
-                bodies.parts(item.get(name), PARTS, f"input {named}")
+        for name in _contents(item):
+            bodies.parts(item.get(name), PARTS, f"input {named}")
+
+    def pictures(self, body: Mapping[str, Any]) -> Iterator[str]:
+        """See :class:`gateway.wires.Wire`."""
+        for item in body["input"] if isinstance(body["input"], list) else []:
+            for name in _contents(item):
+                for part in bodies.of_type(item.get(name), "input_image"):
+                    yield part["image_url"]
 
     def wanted(self, body: Mapping[str, Any]) -> int | None:
         """``max_output_tokens``."""
@@ -144,6 +150,12 @@ class Responses:
     def error(self, status: int, message: str) -> dict[str, Any]:
         """See :class:`gateway.wires.Wire`."""
         return openai_error(status, message)
+
+
+def _contents(item: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of an input that hold parts. What a shell or a patch gave back is the agent's own text."""
+    bare = str(item.get("type")).startswith(("local_shell", "apply_patch"))
+    return ("content", "summary") if bare else ("content", "summary", "output")
 
 
 class _ResponsesStream:

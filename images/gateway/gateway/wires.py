@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -52,6 +52,9 @@ class Wire(Protocol):
         Raises:
             NotAllowed: something in it is not listed.
         """
+
+    def pictures(self, body: Mapping[str, Any]) -> Iterable[str]:
+        """The base64 of every picture of a checked body; everything else in it counts by bytes."""
 
     def wanted(self, body: Mapping[str, Any]) -> int | None:
         """Output tokens that the request asks for at most."""

@@ -36,6 +36,14 @@ def test_each_job_is_left_a_fair_part() -> None:
     assert suite.left == 30
 
 
+@given(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 2000))
+def test_what_a_run_overspent_is_taken_from_the_rest(budget: int, cap: int, spent: int) -> None:
+    """Naive: an overspent allotment is merely gone, and the runs after it pass the budget."""
+    suite = SuiteBudget(budget, 1)
+    suite.give_back(suite.take(cap), spent)
+    assert suite.left == max(budget - spent, 0)
+
+
 def test_a_run_of_unknown_cost_has_spent_what_it_was_given() -> None:
     suite = SuiteBudget(100, 1)
     suite.give_back(suite.take(60), None)

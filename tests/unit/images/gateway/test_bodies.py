@@ -1,5 +1,6 @@
 """What an agent may ask: strict JSON, one model, nothing that reaches the network or keeps state."""
 
+import base64
 import json
 from typing import Any
 
@@ -12,7 +13,8 @@ from tests.unit.images.sources import gateway
 bodies = gateway("bodies")
 WIRES = gateway("app").WIRES
 CHAT, RESPONSES, MESSAGES = WIRES["openai-chat"], WIRES["openai-responses"], WIRES["anthropic-messages"]
-PNG = "data:image/png;base64,iVBORw0KGgo="
+IMAGE = "data:image/png;base64,"
+PNG = IMAGE + "iVBORw0KGgo="
 
 
 def chat(**more: Any) -> dict[str, Any]:
@@ -63,7 +65,10 @@ ALLOWED = [
         messages(
             messages=said(
                 {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "x"}]},
-                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aaaa"}},
+                {
+                    "type": "image",
+                    "source": {"type": "base64", "media_type": "image/png", "data": PNG.partition(",")[2]},
+                },
             )
         ),
     ),
@@ -239,6 +244,7 @@ def test_no_body_makes_the_gateway_stumble(body: dict[str, Any], wire: Any) -> N
     try:
         wire.check(parsed)
         wire.wanted(parsed)
+        list(wire.pictures(parsed))
     except bodies.NotAllowed:
         pass
 
@@ -248,10 +254,101 @@ def test_a_lone_surrogate_travels_as_it_came() -> None:
     assert bodies.render(bodies.parse(raw, 100)) == raw
 
 
-def test_the_bound_counts_pictures_as_pictures_not_as_text() -> None:
-    body = chat(messages=said({"type": "image_url", "image_url": {"url": PNG + "A" * 10**6}}))
-    bound = bodies.prompt_bound(json.dumps(body).encode(), body)
-    assert bodies.IMAGE_TOKENS < bound < bodies.IMAGE_TOKENS + bodies.PROMPT_OVERHEAD + 1000
+LONG = PNG.replace("=", "A") + "A" * 10**6
+DATA = LONG.partition(",")[2]
+SOURCE = {"type": "base64", "media_type": "image/png", "data": DATA}
+
+
+def bound(wire: Any, body: dict[str, Any]) -> int:
+    wire.check(body)
+    return int(bodies.prompt_bound(json.dumps(body).encode(), wire.pictures(body)))
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        (CHAT, chat(messages=said({"type": "image_url", "image_url": {"url": LONG}}))),
+        (RESPONSES, responses(input=said({"type": "input_image", "image_url": LONG}))),
+        (
+            RESPONSES,
+            responses(
+                input=[
+                    {
+                        "type": "function_call_output",
+                        "call_id": "1",
+                        "output": [{"type": "input_image", "image_url": LONG}],
+                    }
+                ]
+            ),
+        ),
+        (MESSAGES, messages(messages=said({"type": "image", "source": SOURCE}))),
+        (
+            MESSAGES,
+            messages(
+                messages=said(
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "1",
+                        "content": [{"type": "image", "source": SOURCE}],
+                    }
+                )
+            ),
+        ),
+    ],
+)
+def test_the_bound_counts_pictures_as_pictures_not_as_text(wire: Any, body: dict[str, Any]) -> None:
+    most = bodies.IMAGE_TOKENS + bodies.PROMPT_OVERHEAD + 1000
+    assert bodies.IMAGE_TOKENS < bound(wire, body) < most
+
+
+@pytest.mark.parametrize(
+    ("wire", "body"),
+    [
+        (CHAT, chat(messages=[{"role": "user", "content": LONG}])),
+        (CHAT, chat(messages=said({"type": "text", "text": LONG}))),
+        (CHAT, chat(tools=[{"type": "function", "function": {"name": "f", "description": LONG}}])),
+        (CHAT, chat(tools=[{"type": "function", "function": SOURCE}])),
+        (RESPONSES, responses(input=LONG)),
+        (RESPONSES, responses(instructions=LONG)),
+        (
+            RESPONSES,
+            responses(
+                input=[
+                    {
+                        "type": "local_shell_call_output",
+                        "call_id": "1",
+                        "output": [{"type": "input_image", "image_url": LONG}],
+                    }
+                ]
+            ),
+        ),
+        (MESSAGES, messages(system=LONG)),
+        (MESSAGES, messages(messages=said({"type": "tool_use", "id": "1", "name": "f", "input": SOURCE}))),
+        (MESSAGES, messages(messages=said({"type": "text", "text": LONG}))),
+    ],
+)
+def test_text_that_begins_like_a_picture_counts_as_text(wire: Any, body: dict[str, Any]) -> None:
+    """Naive: pictures are found by how a string begins, and a million letters count as one."""
+    assert bound(wire, body) > 10**6
+
+
+@pytest.mark.parametrize(
+    "start", ["lorem ipsum ", "AAAA", "", "iVBORw0KGg", "UklGRgAAAABXQVZF", "R0lGODlhAQABAIAA"]
+)
+def test_a_picture_begins_as_one(start: str) -> None:
+    """Naive: its place says what it is, and text in it is counted as a picture."""
+    for wire, body in (
+        (CHAT, chat(messages=said({"type": "image_url", "image_url": {"url": IMAGE + start}}))),
+        (RESPONSES, responses(input=said({"type": "input_image", "image_url": IMAGE + start}))),
+        (MESSAGES, messages(messages=said({"type": "image", "source": {"type": "base64", "data": start}}))),
+    ):
+        with pytest.raises(bodies.NotAllowed):
+            wire.check(body)
+
+
+@pytest.mark.parametrize("start", [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"RIFF\0\0\0\0WEBPVP8 "])
+def test_the_three_kinds_of_pictures_pass(start: bytes) -> None:
+    bodies.picture(base64.b64encode(start + b"rest").decode())
 
 
 @pytest.mark.parametrize(

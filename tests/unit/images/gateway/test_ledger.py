@@ -86,6 +86,20 @@ def test_the_turn_after_the_last_is_the_breach() -> None:
     assert book.admit(10, None).cap == "turns"
 
 
+@settings(max_examples=200)
+@given(
+    st.integers(0, 5000), st.integers(0, 5000), st.sampled_from(["tokens", "micro_usd", "suite_micro_usd"])
+)
+def test_a_reply_longer_than_was_asked_for_is_a_breach_at_once(prompt: int, output: int, name: str) -> None:
+    """Naive: the next request finds out, and the last one of a run never does."""
+    book = account(**{name: 3000})
+    usage = TokenUsage(input=prompt, output=output)
+    book.replied(book.admit(100, 100), usage, cost(usage, PRICE), whole=True)
+    used = usage.total if name == "tokens" else 2 * prompt + 10 * output
+    assert (book.passed is not None) is (used > 3000)
+    assert book.passed is None or book.passed.scope == ("suite" if name == "suite_micro_usd" else "run")
+
+
 def test_a_lost_request_gives_its_place_back() -> None:
     book = account(turns=1)
     book.released(book.admit(10, None))
