@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.bodies import render
-from gateway.faults import CREDENTIAL, Fault
+from gateway.faults import CREDENTIAL, Fault, is_borne
 from gateway.ledger import Full, Ledger, Passed, Ticket
 from gateway.provider import Answer, Effort, Provider, Told
 from gateway.sse import Events, TooLong
@@ -308,7 +308,8 @@ class Exchanges:
             self._lost(order, Fault("credential", answer.status))
             await self._say(order, answer.status, "the provider refused the harness's account")
         else:
-            await self._put(order, Head(answer.status, answer.content_type))
+            # What is borne in general is not to be tried again where it came back all the same.
+            await self._put(order, Head(answer.status, answer.content_type, final=is_borne(answer.status)))
             await self._put(order, self._scrub(answer.body))
 
     async def _say(self, order: Order, status: int, message: str) -> None:

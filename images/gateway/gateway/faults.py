@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 import email.utils
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-BORNE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
-"""HTTP statuses that another attempt may mend."""
+TRANSIENT = frozenset({408, 409, 425, 429})
+"""Statuses below 500 that another attempt may mend."""
+OVERLOADED = TRANSIENT | {529}
 CREDENTIAL = frozenset({401, 402, 403})
 """Statuses by which a provider refuses the harness's key or its account, not the agent's request."""
 SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 """Error codes of a 429 that no waiting mends."""
+NO_CREDIT = "Your credit balance is too low"
+"""How Anthropic's 400 begins when the account is empty."""
+OVERSIZE = "Request too large"
+"""How the message of a 429 begins that refuses one request for its size."""
+EMBEDDED = {
+    "api_error": 500,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "invalid_prompt": 400,
+    "invalid_request_error": 400,
+    "not_found_error": 404,
+    "overloaded_error": 529,
+    "permission_error": 403,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "request_too_large": 413,
+    "server_error": 500,
+    "timeout_error": 504,
+}
+"""What errors are called inside a 200 → the status that they would have come with."""
 
 
 @dataclass(eq=False)
@@ -28,15 +52,21 @@ class Fault(Exception):
     """No further attempt can mend it."""
 
 
-def of_status(
-    status: int, headers: Mapping[str, str], body: bytes, code: str | None, now: float
-) -> Fault | None:
+def is_borne(status: int) -> bool:
+    """Whether another attempt may mend it."""
+    return status >= 500 or status in TRANSIENT
+
+
+def of_status(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Fault | None:
     """The fault that an HTTP answer is; None when it is an answer to pass on. ``now``: seconds since 1970."""
-    if status not in BORNE:
+    code, message = _said(body)
+    if status == 400 and message.startswith(NO_CREDIT):
+        return Fault("quota", status, None, body, final=True)
+    if not is_borne(status) or (status == 429 and message.startswith(OVERSIZE)):
         return None
     if code in SPENT:
         return Fault("quota", status, None, body, final=True)
-    kind = "rate-limited" if status in {408, 409, 425, 429, 529} else "server-error"
+    kind = "rate-limited" if status in OVERLOADED else "server-error"
     return Fault(
         kind,
         status,
@@ -45,6 +75,45 @@ def of_status(
         headers.get("content-type", "application/json"),
         final=headers.get("x-should-retry", "").lower() == "false",
     )
+
+
+def inside(body: bytes, *, first: bool = False) -> int | None:
+    """The status of the error that came with a 200; None when it is no error.
+
+    Args:
+        body: a whole answer, or the data of an event.
+        first: it is the first event of a stream, where an error may have the form of a part of a reply.
+    """
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    error = value.get("error")
+    if first and value.get("type") == "error" and not error:
+        # OpenAI's responses have its fields beside the type.
+        error = value
+    reply = any(value.get(name) is not None for name in ("choices", "content", "output"))
+    if not error or (reply and not first):
+        return None
+    named = [error.get("code"), error.get("type")] if isinstance(error, dict) else []
+    for name in named:
+        if isinstance(name, int) and 400 <= name < 600:
+            return name
+        if isinstance(name, str) and name in EMBEDDED:
+            return EMBEDDED[name]
+    return 502
+
+
+def _said(body: bytes) -> tuple[str, str]:
+    """Code and message of an error body; empty where it has none."""
+    try:
+        error = json.loads(body)["error"]
+        code, message = error.get("code") or error.get("type"), error.get("message")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return "", ""
+    return code if isinstance(code, str) else "", message if isinstance(message, str) else ""
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

@@ -6,14 +6,15 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
 
-from gateway.faults import Fault, FaultClock, backoff, of_status
+from gateway.faults import Fault, FaultClock, backoff, inside, of_status
+from gateway.sse import Events, TooLong
 from schema.gateway import GatewayConfig
 
 CONNECT_SECONDS = 15.0
@@ -49,7 +50,7 @@ def connect(config: GatewayConfig) -> httpx.AsyncClient:
 
 @dataclass(frozen=True)
 class Answer:
-    """A provider's answer: all of it, or for a stream its first bytes and the rest as it comes."""
+    """A provider's answer: all of it, or for a stream its first event and the rest as it comes."""
 
     status: int
     content_type: str
@@ -156,19 +157,12 @@ class Provider:
     async def _read(self, response: httpx.Response) -> Answer:
         status, content_type = response.status_code, response.headers.get("content-type", "")
         chunks = self._chunks(response)
+        if 300 <= status < 400:
+            raise Fault("redirected", status, final=True)
         if status >= 300:
-            body = await _all(chunks, ERROR_BYTES)
-            if 300 <= status < 400:
-                raise Fault("redirected", status, final=True)
-            fault = of_status(status, response.headers, body, _code(body), time.time())
-            if fault:
-                raise fault
-            return Answer(status, content_type, body)
+            return _refusal(status, response.headers, await _all(chunks, ERROR_BYTES))
         if content_type.startswith("text/event-stream"):
-            first = await anext(chunks, None)
-            if first is None:
-                raise Fault("reset", status)
-            return Answer(status, content_type, first, chunks)
+            return await self._opened(response, chunks)
         body = await _all(chunks, self._reply_bytes)
         try:
             whole = isinstance(json.loads(body), dict)
@@ -176,7 +170,29 @@ class Provider:
             whole = False
         if not whole:
             raise Fault("nonsense", status)
-        return Answer(status, content_type, body)
+        error = inside(body)
+        return _refusal(error, response.headers, body) if error else Answer(status, content_type, body)
+
+    async def _opened(self, response: httpx.Response, chunks: AsyncIterator[bytes]) -> Answer:
+        """A stream whose first event is there, so that an error in a reply's place is still one to bear."""
+        status, events, start = response.status_code, Events(self._reply_bytes), bytearray()
+        async for chunk in chunks:
+            start += chunk
+            if len(start) > self._reply_bytes:
+                raise Fault("too-long", status, final=True)
+            # Comments that keep the connection alive have no data.
+            try:
+                data = next((event.data for event in events.feed(chunk) if event.data), b"")
+            except TooLong:
+                raise Fault("too-long", status, final=True) from None
+            error = inside(data, first=True) if data else None
+            if error:
+                # No more is read of it.
+                await response.aclose()
+                return _refusal(error, {}, data)
+            if data:
+                return Answer(status, "text/event-stream", bytes(start), chunks)
+        raise Fault("reset", status)
 
     async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
         """A body's parts, none empty; closes the response at its end."""
@@ -208,6 +224,18 @@ async def _all(chunks: AsyncIterator[bytes], limit: int) -> bytes:
     return bytes(body)
 
 
+def _refusal(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
+    """What an error is: an answer to pass on, or a fault.
+
+    Raises:
+        Fault: it is one.
+    """
+    fault = of_status(status, headers, body, time.time())
+    if fault:
+        raise fault
+    return Answer(status, headers.get("content-type", "application/json"), body)
+
+
 def _broken(error: BaseException) -> Fault:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
         return Fault("unreachable")
@@ -220,13 +248,3 @@ def _fault(state: RetryCallState) -> Fault:
     error = state.outcome.exception() if state.outcome else None
     assert isinstance(error, Fault)  # noqa: S101  # no other error is retried
     return error
-
-
-def _code(body: bytes) -> str | None:
-    """The error code of an OpenAI-shaped error body."""
-    try:
-        error = json.loads(body)["error"]
-        code = error.get("code") or error.get("type")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
-    return code if isinstance(code, str) else None

@@ -2,13 +2,16 @@
 
 import json
 import os
+import socket
+import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +109,104 @@ def playing(
             finally:
                 stage.closing.set()
                 server.shutdown()
+
+
+class Turn(BaseHTTPRequestHandler):
+    """One request, for a test's own function to answer."""
+
+    protocol_version = "HTTP/1.1"
+    server: "Upstream"
+
+    def do_POST(self) -> None:
+        """Read, count, and leave the rest to the test."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(asked)
+        with suppress(OSError):
+            self.server.answer(self, asked, len(self.server.asked))
+
+    def say(self, status: int, value: Any, *, cut: int = 0) -> None:
+        """A JSON body. ``cut``: bytes at its end that do not come."""
+        data = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(data) - cut])
+        self._hang_up(cut > 0)
+
+    def tell(self, *events: str | dict[str, Any], cut: bool = False, wait: float = 0) -> None:
+        """A stream: of chunks, or of text as it stands. ``wait``: seconds before its end."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in events:
+            data = (event if isinstance(event, str) else f"data: {json.dumps(event)}\n\n").encode()
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self.wfile.flush()
+        self.server.closing.wait(wait)
+        if not cut:
+            self.wfile.write(b"0\r\n\r\n")
+        self._hang_up(cut)
+
+    def _hang_up(self, cut: bool) -> None:
+        self.wfile.flush()
+        if cut:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def address_string(self) -> str:
+        """A unix socket's peer has none."""
+        return "gateway"
+
+    def log_message(self, *_: object) -> None:
+        """Standard error is for faults."""
+
+
+class Upstream(socketserver.ThreadingUnixStreamServer):
+    """A provider that does what a test wants."""
+
+    daemon_threads = True
+
+    def __init__(self, path: str, answer: Callable[[Turn, dict[str, Any], int], None]) -> None:
+        """``answer``: gets the request, its body, and how many there were."""
+        super().__init__(path, Turn)
+        self.answer = answer
+        self.asked: list[dict[str, Any]] = []
+        self.closing = threading.Event()
+
+    def handle_error(self, *_: object) -> None:
+        """A gateway that hung up is no fault of ours."""
+
+
+def completion(prompt: int = 10, output: int = 5, **more: Any) -> dict[str, Any]:
+    """A chat completion of so many tokens."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
+    return {"id": "x", "model": "m", "choices": [choice], "usage": usage, **more}
+
+
+@contextmanager
+def before(answer: Callable[[Turn, dict[str, Any], int], None], **config: Any) -> Iterator[Playing]:
+    """A gateway in front of a function. ``config``: fields of its configuration."""
+    with tempfile.TemporaryDirectory(prefix="gw") as folder, Upstream(f"{folder}/p", answer) as server:
+        given = {
+            "model": "m",
+            "protocols": ALL,
+            "base_url": "http://provider/v1",
+            "key": KEY,
+            "patience": QUICK,
+        }
+        made = GatewayConfig.model_validate(
+            {**given, "upstream_socket": f"{folder}/p", "listen": f"{folder}/g", **config}
+        )
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            with _gateway(made, server) as pair:
+                yield pair
+        finally:
+            server.closing.set()
+            server.shutdown()
 
 
 @contextmanager
