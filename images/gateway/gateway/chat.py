@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway import bodies
 from gateway.bodies import NotAllowed
-from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, openai_error, usage_of
+from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, off_table, openai_error, usage_of
 from schema.gateway import WireProtocol
 from schema.pricing import TokenUsage
 
@@ -150,7 +150,11 @@ class Chat:
             return Reply()
         model = body.get("model")
         whole = isinstance(body.get("choices"), list)
-        return Reply(model if isinstance(model, str) else None, _usage(body.get("usage")), whole)
+        return Reply(
+            model if isinstance(model, str) else None,
+            _usage(body.get("usage"), body.get("service_tier")),
+            whole,
+        )
 
     def reader(self, *, hide_usage: bool) -> StreamReader:
         """See :class:`gateway.wires.Wire`."""
@@ -166,6 +170,7 @@ class _ChatStream:
         self.reply = Reply()
         self._hide = hide_usage
         self._finished = False
+        self._tier: Any = None
 
     def read(self, data: bytes) -> bool:
         if data.strip() == b"[DONE]":
@@ -184,15 +189,18 @@ class _ChatStream:
         choices = chunk.get("choices")
         if isinstance(choices, list):
             self._finished |= any(isinstance(each, dict) and each.get("finish_reason") for each in choices)
+        self._tier = chunk.get("service_tier") or self._tier
         if isinstance(chunk.get("usage"), dict):
-            self.reply.usage = _usage(chunk["usage"])
+            # Some servers count along with every chunk: until the last one such a count is no usage.
+            if self._finished or choices == []:
+                self.reply.usage = _usage(chunk["usage"], self._tier)
             # Some compatible servers never send [DONE].
             self.reply.whole |= self._finished
             return not (self._hide and choices == [])
         return True
 
 
-def _usage(usage: Any) -> TokenUsage | None:
+def _usage(usage: Any, tier: Any) -> TokenUsage | None:
     """Compatible servers put cached tokens in one of three places."""
     if not isinstance(usage, dict):
         return None
@@ -206,6 +214,7 @@ def _usage(usage: Any) -> TokenUsage | None:
             maybe_count(usage.get("total_tokens")),
             maybe_count(read),
             maybe_count(details.get("cache_write_tokens")),
+            unpriced=off_table(tier),
         )
     except NoCount:
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway import bodies
 from gateway.bodies import NotAllowed
-from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count
+from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, off_table
 from schema.gateway import WireProtocol
 from schema.pricing import TokenUsage
 
@@ -180,6 +180,7 @@ def _usage(usage: Any) -> TokenUsage | None:
         lifetimes = usage.get("cache_creation")
         hour = lifetimes.get("ephemeral_1h_input_tokens") if isinstance(lifetimes, dict) else None
         unpriced = "part of the prompt was cached for an hour" if maybe_count(hour) else ""
+        unpriced = unpriced or off_table(usage.get("service_tier"), usage.get("inference_geo"))
     except NoCount:
         return None
     return TokenUsage(

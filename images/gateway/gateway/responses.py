@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway import bodies
 from gateway.bodies import NotAllowed
-from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, openai_error, usage_of
+from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, off_table, openai_error, usage_of
 from schema.gateway import WireProtocol
 from schema.pricing import TokenUsage
 
@@ -138,7 +138,7 @@ class Responses:
         whole = body.get("status") in {"completed", "incomplete"} or isinstance(body.get("output"), list)
         return Reply(
             model if isinstance(model, str) else None,
-            _usage(body.get("usage")),
+            _usage(body.get("usage"), body.get("service_tier")),
             whole,
             failed=body.get("status") == "failed",
         )
@@ -176,13 +176,13 @@ class _ResponsesStream:
             if isinstance(response.get("model"), str):
                 self.reply.model = response["model"]
             if isinstance(response.get("usage"), dict):
-                self.reply.usage = _usage(response["usage"])
+                self.reply.usage = _usage(response["usage"], response.get("service_tier"))
         if named in {"response.completed", "response.incomplete"}:
             self.reply.whole = True
         return True
 
 
-def _usage(usage: Any) -> TokenUsage | None:
+def _usage(usage: Any, tier: Any) -> TokenUsage | None:
     if not isinstance(usage, dict):
         return None
     details = usage.get("input_tokens_details")
@@ -194,6 +194,7 @@ def _usage(usage: Any) -> TokenUsage | None:
             maybe_count(usage.get("total_tokens")),
             maybe_count(details.get("cached_tokens")),
             maybe_count(details.get("cache_write_tokens")),
+            unpriced=off_table(tier),
         )
     except NoCount:
         return None

@@ -9,6 +9,11 @@ from typing import Any, Protocol
 from schema.gateway import WireProtocol
 from schema.pricing import TokenUsage
 
+TIERS = ("default", "standard", "on_demand")
+"""What ordinary service is called; the last is Groq's word."""
+PLACES = ("", "global", "not_available")
+"""Where a request is computed that names no region; anywhere else costs more."""
+
 
 class NoCount(Exception):
     """A provider's usage that cannot be: missing numbers, negative ones, parts larger than the whole."""
@@ -98,8 +103,22 @@ def maybe_count(value: Any) -> int | None:
     return None if value is None else count(value)
 
 
+def off_table(tier: Any, place: Any = None) -> str:
+    """Why a reply costs other than the table says; empty when it was served as the table assumes.
+
+    Args:
+        tier: how fast a lane the reply says that it took.
+        place: where it says that it was computed.
+    """
+    if tier not in (None, *TIERS):
+        return f"it was served at the tier {str(tier)[:40]!r}"
+    if place not in (None, *PLACES):
+        return f"it was served in the region {str(place)[:40]!r}"
+    return ""
+
+
 def usage_of(
-    prompt: int, output: int, total: int | None, read: int | None, written: int | None
+    prompt: int, output: int, total: int | None, read: int | None, written: int | None, *, unpriced: str
 ) -> TokenUsage:
     """A usage whose numbers agree.
 
@@ -114,7 +133,7 @@ def usage_of(
         output = total - prompt
     if (read or 0) + (written or 0) > prompt:
         raise NoCount
-    return TokenUsage(input=prompt, output=output, cache_read=read, cache_write=written)
+    return TokenUsage(input=prompt, output=output, cache_read=read, cache_write=written, unpriced=unpriced)
 
 
 def openai_error(status: int, message: str) -> dict[str, Any]:

@@ -66,6 +66,40 @@ def test_a_cache_that_lasts_an_hour_has_no_price() -> None:
     assert MESSAGES.read({"usage": usage}).usage.unpriced
 
 
+COUNTS = {"prompt_tokens": 9, "completion_tokens": 4, "input_tokens": 9, "output_tokens": 4}
+
+
+@pytest.mark.parametrize("tier", [None, "default", "standard", "on_demand"])
+@pytest.mark.parametrize("wire", [CHAT, RESPONSES, MESSAGES])
+def test_ordinary_service_is_priced(wire: Any, tier: str | None) -> None:
+    usage = COUNTS | ({"service_tier": tier, "inference_geo": "global"} if wire is MESSAGES else {})
+    assert wire.read({"usage": usage, "service_tier": tier}).usage.unpriced == ""
+
+
+@pytest.mark.parametrize("tier", ["priority", "flex", "batch", "scale", 7, ["default"]])
+@pytest.mark.parametrize("wire", [CHAT, RESPONSES, MESSAGES])
+def test_another_tier_has_no_price(wire: Any, tier: Any) -> None:
+    """Naive: what was asked for is what was served and billed."""
+    usage = COUNTS | ({"service_tier": tier} if wire is MESSAGES else {})
+    assert wire.read({"usage": usage, "service_tier": tier}).usage.unpriced
+
+
+@pytest.mark.parametrize(("place", "priced"), [("", True), ("not_available", True), ("us", False)])
+def test_a_region_has_no_price(place: str, priced: bool) -> None:
+    assert (MESSAGES.read({"usage": COUNTS | {"inference_geo": place}}).usage.unpriced == "") is priced
+
+
+def test_a_streams_tier_is_the_last_that_it_names() -> None:
+    read = RESPONSES.reader(hide_usage=False)
+    for tier in ("auto", "priority"):
+        read.read(json.dumps({"response": {"service_tier": tier, "usage": COUNTS}}).encode())
+    assert "priority" in read.reply.usage.unpriced
+    read = CHAT.reader(hide_usage=False)
+    read.read(b'{"service_tier": "flex", "choices": [{"finish_reason": "stop"}]}')
+    read.read(json.dumps({"choices": [], "usage": COUNTS}).encode())
+    assert "flex" in read.reply.usage.unpriced
+
+
 IMPOSSIBLE = [-1, "7", True, 1.5, 10**12, None, [], {}]
 
 
@@ -153,6 +187,18 @@ def test_the_usage_that_nobody_asked_for_is_kept_from_the_agent() -> None:
     unasked = b"".join(told.stream(told.CHAT, reply, usage_asked=False, ascii_only=True))
     read, shown = replayed(CHAT, asked, [7, 100, 333], hide=True)
     assert shown == unasked and read.usage.total == 30
+
+
+def test_a_count_that_comes_along_with_every_chunk_is_no_usage_until_the_last() -> None:
+    """Naive: a stream that was cut is charged for the part of it that had come."""
+    read = CHAT.reader(hide_usage=False)
+    for output in (1, 2):
+        usage = {"prompt_tokens": 9, "completion_tokens": output}
+        read.read(json.dumps({"choices": [{"delta": {}, "finish_reason": None}], "usage": usage}).encode())
+    assert not read.reply.usage and not read.reply.whole
+    usage = {"prompt_tokens": 9, "completion_tokens": 3}
+    read.read(json.dumps({"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": usage}).encode())
+    assert read.reply.usage.output == 3 and read.reply.whole
 
 
 def test_an_error_inside_a_stream_is_a_broken_reply() -> None:
