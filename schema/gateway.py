@@ -188,13 +188,12 @@ class ProviderLost(_Event):
 
 
 class Body(_Event):
-    """Only with ``keepBodies``: what was sent and what came back, as text when it is UTF-8."""
+    """Only with ``keepBodies``: what was sent and what came back; bytes that are no UTF-8 as ``\\xff``."""
 
     event: Literal["body"] = "body"
     seq: int
     side: Literal["request", "reply"]
-    text: str | None = None
-    base64: str | None = None
+    text: str
 
 
 class Closed(_Event):

@@ -16,6 +16,7 @@ from gateway.bodies import render
 from gateway.faults import CREDENTIAL, Fault, is_borne
 from gateway.ledger import Full, Ledger, Passed, Ticket
 from gateway.provider import Answer, Effort, Provider, Told
+from gateway.scrub import Scrub
 from gateway.sse import Events, TooLong
 from gateway.telling import Teller
 from gateway.wires import Reply, Wire
@@ -82,6 +83,7 @@ class Exchanges:
         self._settled = asyncio.Event()
         self._running: dict[asyncio.Task[None], Order] = {}
         self._key = config.key.get_secret_value() if config.key else None
+        self._scrub = Scrub(self._key).whole
 
     async def enter(self) -> None:
         """Take a place before a body is read: no more bodies than places are ever held in memory."""
@@ -176,7 +178,7 @@ class Exchanges:
         assert answer.rest is not None  # noqa: S101  # by the caller
         hide = any(change.startswith("stream_options") for change in order.changes)
         reader = order.wire.reader(hide_usage=hide)
-        events = Events(self._config.limits.reply_bytes)
+        events, scrub = Events(self._config.limits.reply_bytes), Scrub(self._key)
         kept = bytearray()
         order.first_byte = time.monotonic() - order.effort.began
         await self._put(order, Head(answer.status, "text/event-stream"))
@@ -190,12 +192,11 @@ class Exchanges:
                 shown = [(event.raw, reader.read(event.data)) for event in events.feed(chunk)]
                 # With an event to hide, only whole events can be passed on.
                 out = b"".join(raw for raw, show in shown if show) if hide else chunk
-                await self._put(order, out)
+                await self._put(order, scrub.feed(out))
                 chunk = await anext(answer.rest, None)
         except (Fault, TooLong):
             whole = False
-        if hide:
-            await self._put(order, events.rest())
+        await self._put(order, scrub.feed(events.rest() if hide else b"") + scrub.rest())
         self._teller.body(order.seq, "reply", self._scrub(bytes(kept)))
         whole = whole and reader.reply.whole and not reader.reply.failed
         self._settle(order, "replied" if whole else "broken", answer.status, reader.reply)
@@ -315,6 +316,3 @@ class Exchanges:
     async def _say(self, order: Order, status: int, message: str) -> None:
         await self._put(order, Head(status, "application/json", final=True))
         await self._put(order, json.dumps(order.wire.error(status, message)).encode())
-
-    def _scrub(self, body: bytes) -> bytes:
-        return body.replace(self._key.encode(), b"[key]") if self._key else body

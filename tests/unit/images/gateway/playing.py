@@ -134,14 +134,15 @@ class Turn(BaseHTTPRequestHandler):
         self.wfile.write(data[: len(data) - cut])
         self._hang_up(cut > 0)
 
-    def tell(self, *events: str | dict[str, Any], cut: bool = False, wait: float = 0) -> None:
+    def tell(self, *events: bytes | str | dict[str, Any], cut: bool = False, wait: float = 0) -> None:
         """A stream: of chunks, or of text as it stands. ``wait``: seconds before its end."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for event in events:
-            data = (event if isinstance(event, str) else f"data: {json.dumps(event)}\n\n").encode()
+            text = event if isinstance(event, bytes | str) else f"data: {json.dumps(event)}\n\n"
+            data = text.encode() if isinstance(text, str) else text
             self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
             self.wfile.flush()
         self.server.closing.wait(wait)
