@@ -29,4 +29,4 @@ def _unknown(found: Way, facts: RunFacts) -> str:
         return "what an attempt cost that came to nothing is unknown"
     if facts.usage is not None and not facts.usage.replies:
         return "no model reply"
-    return "the usage of a reply is unknown"
+    return "the usage of a reply, or of an attempt that broke, is unknown"

@@ -53,31 +53,44 @@ class Account:
     """The first fault of the provider that patience did not mend."""
     closed: Closed | None = None
     excluded_seconds: float = 0.0
-    """To be taken off the agent's wall clock, already limited to the stated maximum."""
+    """To be taken off the agent's wall clock, already limited to the stated maximum. The latest word counts:
+    a request whose faults turned out to be its own gives their time back."""
 
     def add(self, event: GatewayEvent) -> None:
         """Take one event."""
         match event:
             case Exchange():
                 self.exchanges.append(event)
+                if event.excluded_seconds is not None:
+                    self.excluded_seconds = event.excluded_seconds
             case Refused():
                 self.refusals.append(event)
             case Breach():
                 self.breach = self.breach or event
             case Retry():
                 self.retries += 1
-                self.excluded_seconds = max(self.excluded_seconds, event.excluded_seconds)
+                self.excluded_seconds = event.excluded_seconds
             case ProviderLost():
                 self.lost = self.lost or event
-                self.excluded_seconds = max(self.excluded_seconds, event.excluded_seconds)
+                self.excluded_seconds = event.excluded_seconds
             case Closed():
                 self.closed = event
-                self.excluded_seconds = max(self.excluded_seconds, event.excluded_seconds)
+                self.excluded_seconds = event.excluded_seconds
 
     @property
     def replies(self) -> list[Exchange]:
-        """Exchanges that gave a model reply, whole or not."""
+        """Exchanges that gave the agent a model reply, whole or not."""
+        return [each for each in self._answers if not each.probe]
+
+    @property
+    def _answers(self) -> list[Exchange]:
+        """The same, with what the gateway itself asked: all that is known to have been billed."""
         return [each for each in self.exchanges if each.outcome in {"replied", "broken"}]
+
+    @property
+    def _uncounted(self) -> int:
+        """Attempts that may have been billed, nobody knows for how much."""
+        return sum(each.uncounted for each in self.exchanges)
 
     @property
     def answered(self) -> list[str]:
@@ -92,18 +105,26 @@ class Account:
 
     @property
     def is_unused(self) -> bool:
-        """Whether the gateway has ended and says that no reply was given, nor begun."""
-        return self.closed is not None and not self.closed.unfinished and not self.replies
+        """Whether the gateway has ended and says that no reply was given, nor begun, nor lost on its way."""
+        return (
+            self.closed is not None
+            and not self.closed.unfinished
+            and not self._answers
+            and not self._uncounted
+        )
 
     def usage(self, table_version: str | None) -> Usage:
-        """Sums; None where one reply's part is unknown, or the gateway was lost with replies in flight."""
-        replies, complete = self.replies, self.closed is not None and not self.closed.unfinished
-        known = [each.usage for each in replies if each.usage is not None]
-        counted = complete and len(known) == len(replies)
-        costs = [each.pico_usd for each in replies if each.pico_usd is not None]
-        priced = complete and bool(replies) and len(costs) == len(replies)
+        """Sums; None where one reply's part is unknown, or the gateway was lost with replies in flight.
+
+        A cost is unknown too where an attempt broke that may have been billed.
+        """
+        answers, complete = self._answers, self.closed is not None and not self.closed.unfinished
+        known = [each.usage for each in answers if each.usage is not None]
+        counted = complete and len(known) == len(answers)
+        costs = [each.pico_usd for each in answers if each.pico_usd is not None]
+        priced = complete and bool(answers) and len(costs) == len(answers) and not self._uncounted
         return Usage(
-            replies=len(replies),
+            replies=len(self.replies),
             input_tokens=sum(each.input for each in known) if counted else None,
             output_tokens=sum(each.output for each in known) if counted else None,
             cache_read_tokens=_sum([each.cache_read for each in known]) if counted else None,
@@ -114,13 +135,13 @@ class Account:
 
     def cost_note(self) -> str:
         """Why the cost is null; empty when it is not."""
-        if not self.replies:
+        if not self._answers and not self._uncounted:
             return "no model reply"
         if self.closed is None:
             return "the gateway was lost: what was in flight is unknown"
         if self.closed.unfinished:
             return f"{self.closed.unfinished} replies were still in flight at the end"
-        return next((each.cost_note for each in self.replies if each.pico_usd is None), "")
+        return next((each.cost_note for each in self.exchanges if each.cost_note), "")
 
 
 def same_model(pinned: str, answered: str) -> bool:

@@ -119,7 +119,10 @@ class Exchange(_Event):
     stream: bool
     outcome: Outcome
     """``replied``: in full. ``broken``: the reply ended midway. Both are model replies. ``rejected``: the
-    provider refused this request (4xx). ``failed``: faults until the patience ran out. Neither counts."""
+    provider refused this request (4xx), or fails at this one and at no other. ``failed``: faults until the
+    patience ran out, or the end of the run before the first byte. Neither counts."""
+    probe: bool = False
+    """The gateway's own request, to learn whose fault another one's faults are: paid for, and no turn."""
     status: int | None
     """HTTP status of the provider's last answer."""
     answered: str | None
@@ -129,11 +132,15 @@ class Exchange(_Event):
     pico_usd: int | None
     cost_note: str = ""
     attempts: int
+    uncounted: int = 0
+    """Attempts that broke after the request was sent: they may have been generated and billed."""
     began: float
     first_byte: float | None
     """Seconds from ``began`` to the first byte of the reply that was delivered."""
     fault_seconds: float
     """Part of this request's time lost to failed attempts and the waits after them."""
+    excluded_seconds: float | None = None
+    """So far in this run, as in :class:`Retry`; less than before where this request was itself at fault."""
     request_bytes: int
     reply_bytes: int
     changes: list[str] = []

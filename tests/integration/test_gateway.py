@@ -215,7 +215,8 @@ def test_every_script_through_the_relay(engine: Engine, script: str) -> None:
     else:
         assert usage.input_tokens == sum(line["input"] for line in given)
         assert usage.output_tokens == sum(line["output"] for line in given)
-        assert usage.usd is not None and usage.usd > 0 and account.cost_note() == ""
+        # What broke after it was sent may have been billed.
+        assert (usage.usd is None) is (account.cost_note() != "") is (script == "half-closed")
     assert account.is_comparable is (script != "other-model")
     assert (account.breach is not None) is (script == "endless")
 

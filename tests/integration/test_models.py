@@ -358,6 +358,10 @@ def test_usage_is_what_the_provider_says_it_gave(played: Played, name: str) -> N
     if not given:
         assert record.cost.usd is None and record.cost.note == "no model reply"
         return
+    if name == "half-closed":
+        # Its first attempts broke after they were sent.
+        assert usage.usd is None and record.cost.usd is None and record.cost.note
+        return
     assert usage.usd == pytest.approx(micro_usd(*tokens) / 10**6, abs=2e-6)
     if not name.startswith("gateway-"):
         assert record.cost.usd == usage.usd and record.cost.note == ""
@@ -400,7 +404,9 @@ def test_a_provider_that_fails_costs_three_attempts_and_says_nothing_of_the_mode
     assert len(faults) == ATTEMPTS and {line.source for line in faults} == {"provider"}
     assert facts.provider_fault == faults[-1].what and facts.infrastructure is None
     assert facts.earlier_faults == [line.what for line in faults[:-1]]
-    assert [line.usd for line in faults] == [0, 0, 0] and played.records[name].cost.usd == 0
+    # A request that was sent and not answered may have been billed.
+    usd = None if name == "hanging" else 0
+    assert [line.usd for line in faults] == [usd] * 3 and played.records[name].cost.usd == usd
     assert played.records[name].evidence is None
 
 

@@ -15,8 +15,9 @@ from starlette.routing import Route
 from gateway import bodies
 from gateway.bodies import NotAllowed
 from gateway.chat import Chat
-from gateway.exchange import Exchanges, Head, Order, Part, Spent
+from gateway.exchange import Exchanges, Spent
 from gateway.messages import Messages
+from gateway.order import Head, Order, Part
 from gateway.responses import Responses
 from gateway.telling import Teller
 from gateway.wires import Wire
@@ -72,7 +73,7 @@ class Desk:
             finally:
                 if not begun:
                     self.exchanges.leave()
-            return await _answer(order, wire)
+            return await _answer(order, wire, request)
 
         return endpoint
 
@@ -149,8 +150,11 @@ async def _body(request: Request, limit: int, seconds: float) -> bytes:
     return bytes(body)
 
 
-async def _answer(order: Order, wire: Wire) -> Response:
-    head = await order.parts.get()
+async def _answer(order: Order, wire: Wire, request: Request) -> Response:
+    head = await _head(order, request)
+    if order.abandoned:
+        # Nobody reads it.
+        return Response(status_code=400)
     if not isinstance(head, Head):
         return JSONResponse(wire.error(500, "the gateway lost this request"), 500, headers=FINAL)
     if not head.content_type.startswith("text/event-stream"):
@@ -158,6 +162,25 @@ async def _answer(order: Order, wire: Wire) -> Response:
         return Response(body, head.status, FINAL if head.final else None, head.content_type)
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
     return StreamingResponse(_rest(order), head.status, headers)
+
+
+async def _head(order: Order, request: Request) -> Part:
+    """How the answer begins. An agent that hangs up before says so to the other side."""
+    getting, gone = asyncio.create_task(order.parts.get()), asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait({getting, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if getting.done():
+            return getting.result()
+        order.abandoned = True
+        return None
+    finally:
+        getting.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _rest(order: Order) -> AsyncIterator[bytes]:

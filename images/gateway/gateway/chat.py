@@ -8,7 +8,18 @@ from typing import Any
 
 from gateway import bodies
 from gateway.bodies import NotAllowed
-from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, off_table, openai_error, usage_of
+from gateway.wires import (
+    PROBE_MESSAGE,
+    PROBE_TOKENS,
+    NoCount,
+    Reply,
+    StreamReader,
+    count,
+    maybe_count,
+    off_table,
+    openai_error,
+    usage_of,
+)
 from schema.gateway import WireProtocol
 from schema.pricing import TokenUsage
 
@@ -143,6 +154,10 @@ class Chat:
             body[field] = output
             changes.append(f"{field} = {output}")
         return changes
+
+    def probe(self, model: str, field: str) -> dict[str, Any]:
+        """See :class:`gateway.wires.Wire`."""
+        return {"model": model, "messages": [PROBE_MESSAGE], field: PROBE_TOKENS}
 
     def read(self, body: Any) -> Reply:
         """See :class:`gateway.wires.Wire`."""

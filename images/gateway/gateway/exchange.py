@@ -9,66 +9,29 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
-from typing import Any
 
-from gateway.bodies import render
-from gateway.faults import CREDENTIAL, Fault, is_borne
+from gateway.bodies import prompt_bound, render
+from gateway.books import Books
+from gateway.faults import Fault, is_borne
 from gateway.ledger import Full, Ledger, Passed, Ticket
-from gateway.provider import Answer, Effort, Provider, Told
+from gateway.order import Head, Order, Part
+from gateway.provider import Answer, Asked, Effort, Provider
 from gateway.scrub import Scrub
 from gateway.sse import Events, TooLong
 from gateway.telling import Teller
-from gateway.wires import Reply, Wire
-from schema.gateway import Breach, Exchange, GatewayConfig, Outcome, ProviderLost, Retry
-from schema.pricing import cost
+from gateway.wires import PROBE_TOKENS, Reply
+from schema.gateway import GatewayConfig, Outcome
 
-QUEUE = 32
-"""Parts of a reply that wait for the agent to take them."""
 PART = 64 * 2**10
-"""Most bytes of a part: the two together bound what waits."""
-NAME = 200
-"""Longest model id that is recorded."""
-
-
-@dataclass(frozen=True)
-class Head:
-    """How an answer to the agent begins."""
-
-    status: int
-    content_type: str
-    final: bool = False
-    """Tell the agent's client library not to try again: trying is the gateway's business."""
-
-
-Part = Head | bytes | None
-"""None ends an answer."""
+"""Most bytes of a part: with the length of the queue it bounds what waits."""
+FOR_ALL = frozenset({"credential", "quota"})
+"""Faults that every other request would meet too."""
+TELLING = FOR_ALL | {"payment", "unreachable"}
+"""Faults that leave no doubt whose they are."""
 
 
 class Spent(Exception):
-    """A cap is passed: the request is not forwarded."""
-
-
-@dataclass
-class Order:
-    """A checked request and what becomes of it."""
-
-    seq: int
-    wire: Wire
-    body: dict[str, Any]
-    raw: bytes
-    bound: int
-    """Tokens that its prompt has at most."""
-    stream: bool
-    parts: asyncio.Queue[Part] = field(default_factory=lambda: asyncio.Queue(QUEUE))
-    """The answer, for the agent."""
-    changes: list[str] = field(default_factory=list)
-    ticket: Ticket | None = None
-    """Held until the order is settled."""
-    effort: Effort = field(default_factory=Effort)
-    first_byte: float | None = None
-    reply_bytes: int = 0
-    abandoned: bool = False
+    """The request is not forwarded: a cap is passed, or the run is over."""
 
 
 class Exchanges:
@@ -77,8 +40,12 @@ class Exchanges:
     def __init__(self, config: GatewayConfig, provider: Provider, ledger: Ledger, teller: Teller) -> None:
         self._config = config
         self._provider = provider
-        self._ledger = ledger
+        self.ledger = ledger
         self._teller = teller
+        self.books = Books(config, ledger, teller, provider.clock)
+        self.is_closing = False
+        self._accepted = False
+        """The provider has answered a request of this run: key and account are in order."""
         self._room = asyncio.Semaphore(config.limits.exchanges)
         self._settled = asyncio.Event()
         self._running: dict[asyncio.Task[None], Order] = {}
@@ -101,33 +68,44 @@ class Exchanges:
         """
         order.ticket = await self._admit(order)
         order.changes = order.wire.change(order.body, order.ticket.output, self._config.max_tokens_field)
-        order.effort = Effort()
+        order.effort = Effort(order.seq)
         task = asyncio.create_task(self._forward(order))
         self._running[task] = order
         task.add_done_callback(self._running.pop)
 
     async def drain(self, seconds: float) -> int:
-        """Wait for what is in flight, the agents being gone; the number that did not end in time."""
-        for order in self._running.values():
-            order.abandoned = True
-        if not self._running:
-            return 0
-        _, pending = await asyncio.wait(list(self._running), timeout=seconds)
-        for task in pending:
-            task.cancel()
-        if pending:
-            await asyncio.wait(pending)
-        return len(pending)
+        """Wait for what is in flight, the agents being gone; the number that did not end in time.
+
+        Nothing more is forwarded, and nothing asked for again.
+        """
+        self.is_closing = True
+        self._provider.over.set()
+        self._look_again()
+        unfinished, end = 0, time.monotonic() + seconds
+        while self._running:
+            for order in self._running.values():
+                order.abandoned = True
+            _, pending = await asyncio.wait(list(self._running), timeout=max(end - time.monotonic(), 0))
+            unfinished += len(pending)
+            for task in pending:
+                task.cancel()
+            if pending:
+                await asyncio.wait(pending)
+        return unfinished
 
     async def _admit(self, order: Order) -> Ticket:
         wanted = order.wire.wanted(order.body)
         while True:
-            passed_before = self._ledger.passed
-            asked = self._ledger.admit(order.bound, wanted)
+            if self.is_closing:
+                raise Spent("its agent has ended")
+            if self._teller.is_flooded:
+                raise Spent("too many requests were refused")
+            passed_before = self.ledger.passed
+            asked = self.ledger.admit(order.bound, wanted)
             if isinstance(asked, Ticket):
                 return asked
             if isinstance(asked, Passed):
-                self._tell_passed(passed_before)
+                self.books.tell_passed(passed_before)
                 raise Spent(asked.reason)
             assert isinstance(asked, Full)  # noqa: S101  # the third of three
             await self._settled.wait()
@@ -136,9 +114,8 @@ class Exchanges:
         try:
             await self._serve(order)
         finally:
-            if order.ticket:
-                # Cancelled after it was forwarded: charged at its worst case.
-                self._settle(order, "broken", None, Reply())
+            if not order.settled:
+                self._cut_off(order)
             self._room.release()
             await self._put(order, None)
 
@@ -147,31 +124,35 @@ class Exchanges:
         sent = render(order.body) if order.changes else order.raw
         self._teller.body(order.seq, "request", sent)
         try:
-            answer = await self._provider.ask(
-                order.wire.endpoint, order.wire.headers(self._key), sent, order.effort, self._told(order)
-            )
+            answer = await self._provider.ask(self._asked(order, sent), order.effort, _Bearing(self, order))
         except Fault as fault:
-            self._settle(order, "failed", fault.status, Reply())
-            self._lost(order, fault)
-            await self._deliver_fault(order, fault)
+            await self._fail(order, fault)
             return
         if answer.status >= 300:
             self._settle(order, "rejected", answer.status, Reply())
             await self._deliver_rejection(order, answer)
-        elif answer.rest is None:
+            return
+        self._accepted = True
+        if answer.rest is None:
             await self._whole(order, answer)
         else:
             await self._stream(order, answer)
 
+    def _asked(self, order: Order, sent: bytes) -> Asked:
+        return Asked(order.wire.endpoint, order.wire.headers(self._key), sent)
+
     async def _whole(self, order: Order, answer: Answer) -> None:
+        self._teller.body(order.seq, "reply", self._scrub(answer.body))
+        # Before delivery: what the agent has seen is on the ledger.
+        self._read_whole(order, answer)
+        await self._put(order, Head(answer.status, "application/json"))
+        await self._put(order, self._scrub(answer.body))
+
+    def _read_whole(self, order: Order, answer: Answer) -> None:
         reply = order.wire.read(json.loads(answer.body))
         order.reply_bytes = len(answer.body)
         order.first_byte = time.monotonic() - order.effort.began
-        self._teller.body(order.seq, "reply", self._scrub(answer.body))
-        # Before delivery: what the agent has seen is on the ledger.
         self._settle(order, "replied" if reply.whole else "broken", answer.status, reply)
-        await self._put(order, Head(answer.status, "application/json"))
-        await self._put(order, self._scrub(answer.body))
 
     async def _stream(self, order: Order, answer: Answer) -> None:
         """Pass a stream on as it comes, reading it; all of it but for an event nobody asked for."""
@@ -194,7 +175,10 @@ class Exchanges:
                 out = b"".join(raw for raw, show in shown if show) if hide else chunk
                 await self._put(order, scrub.feed(out))
                 chunk = await anext(answer.rest, None)
-        except (Fault, TooLong):
+        except Fault as fault:
+            whole = False
+            self._provider.lost(order.effort, time.monotonic() - fault.waited)
+        except TooLong:
             whole = False
         await self._put(order, scrub.feed(events.rest() if hide else b"") + scrub.rest())
         self._teller.body(order.seq, "reply", self._scrub(bytes(kept)))
@@ -223,90 +207,105 @@ class Exchanges:
     # --- the account
 
     def _settle(self, order: Order, outcome: Outcome, status: int | None, reply: Reply) -> None:
-        """Charge the request, write its line of the ledger, let those that wait look again."""
-        assert order.ticket is not None  # noqa: S101  # settled once
-        priced = cost(reply.usage, self._config.price)
-        counted = outcome in {"replied", "broken"}
-        passed_before = self._ledger.passed
-        if counted:
-            self._ledger.replied(order.ticket, reply.usage, priced, whole=outcome == "replied")
-        else:
-            self._ledger.released(order.ticket)
-        order.ticket = None
-        self._teller.tell(
-            Exchange(
-                at=self._teller.now(),
-                seq=order.seq,
-                protocol=order.wire.name,
-                stream=order.stream,
-                outcome=outcome,
-                status=status,
-                answered=reply.model[:NAME] if reply.model else None,
-                usage=reply.usage,
-                pico_usd=priced.pico_usd if counted else None,
-                cost_note=priced.reason if counted else "",
-                attempts=order.effort.attempts,
-                began=self._teller.since(order.effort.began),
-                first_byte=order.first_byte,
-                fault_seconds=order.effort.fault_seconds,
-                request_bytes=len(order.raw),
-                reply_bytes=order.reply_bytes,
-                changes=order.changes,
-                abandoned=order.abandoned,
-            )
-        )
-        self._tell_passed(passed_before)
+        """Settle, and let those that wait look again."""
+        self.books.settle(order, outcome, status, reply)
+        self._look_again()
+
+    def _look_again(self) -> None:
         self._settled.set()
         self._settled = asyncio.Event()
 
-    def _tell_passed(self, before: Passed | None) -> None:
-        passed = self._ledger.passed
-        if passed and before is None:
-            self._teller.tell(
-                Breach(at=self._teller.now(), cap=passed.cap, scope=passed.scope, reason=passed.reason)
-            )
+    def _cut_off(self, order: Order) -> None:
+        """Settle what was cancelled. Before its first byte it is no reply, but may have become one."""
+        if order.first_byte is not None:
+            self._settle(order, "broken", None, Reply())
+            return
+        if order.effort.asking:
+            order.effort.uncounted += 1
+            if order.ticket:
+                self.ledger.attempt_lost(order.ticket)
+        self._settle(order, "failed", None, Reply())
 
-    def _told(self, order: Order) -> Told:
-        def told(fault: Fault, attempt: int, wait: float) -> None:
-            clock = self._provider.clock
-            self._teller.tell(
-                Retry(
-                    at=self._teller.now(),
-                    seq=order.seq,
-                    attempt=attempt,
-                    kind=fault.kind,
-                    status=fault.status,
-                    wait=wait,
-                    excluded_seconds=min(clock.seconds + wait, clock.budget),
-                )
-            )
+    # --- faults
 
-        return told
-
-    def _lost(self, order: Order, fault: Fault) -> None:
-        self._teller.tell(
-            ProviderLost(
-                at=self._teller.now(),
-                seq=order.seq,
-                kind=fault.kind,
-                status=fault.status,
-                excluded_seconds=self._provider.clock.seconds,
-            )
-        )
-
-    # --- answers that are no reply
-
-    async def _deliver_fault(self, order: Order, fault: Fault) -> None:
+    async def _fail(self, order: Order, fault: Fault) -> None:
+        """A request that failed for good: by the provider's fault, or by its own."""
+        if order.ticket:
+            # Its attempts are charged; the probe may need the room.
+            self.ledger.released(order.ticket)
+            order.ticket = None
+        if await self._is_its_own(order, fault):
+            self._provider.clock.take_back(order.seq)
+            self._settle(order, "rejected", fault.status, Reply())
+        else:
+            self._settle(order, "failed", fault.status, Reply())
+            self._lost(order, fault)
         if fault.body and fault.status:
             await self._put(order, Head(fault.status, fault.content_type, final=True))
             await self._put(order, self._scrub(fault.body))
         else:
             await self._say(order, 502, f"the provider gave no answer ({fault.kind})")
 
+    async def _is_its_own(self, order: Order, fault: Fault) -> bool:
+        """Whether the provider answers another request while it fails at this one.
+
+        Else an agent could buy itself a new attempt: it need only ask for what breaks the provider.
+        """
+        if fault.kind in TELLING or self.is_closing:
+            return False
+        field = self._config.max_tokens_field
+        body = order.wire.probe(self._config.model, field)
+        raw = render(body)
+        bound = prompt_bound(raw, ())
+        ticket = self.ledger.admit_probe(bound, PROBE_TOKENS)
+        if ticket is None:
+            return False
+        effort = Effort(order.seq)
+        probe = Order(
+            order.seq, order.wire, body, raw, bound, stream=False, probe=True, ticket=ticket, effort=effort
+        )
+        try:
+            answer = await self._provider.probe(self._asked(probe, raw), effort)
+        except Fault as failed:
+            self._settle_failed_probe(probe, failed)
+            return False
+        except BaseException:
+            self._cut_off(probe)
+            raise
+        if answer.status >= 300:
+            self._settle(probe, "rejected", answer.status, Reply())
+            return False
+        self._accepted = True
+        self._read_whole(probe, answer)
+        return True
+
+    def _settle_failed_probe(self, probe: Order, fault: Fault) -> None:
+        if fault.sent and probe.ticket:
+            self.ledger.attempt_lost(probe.ticket)
+        self._settle(probe, "failed", fault.status, Reply())
+
+    def _lost(self, order: Order, fault: Fault) -> None:
+        # After the end nobody waited for it: what came of the run is decided.
+        if not self.is_closing or fault.kind in FOR_ALL:
+            self.books.lost(order, fault)
+
+    def _refusal(self, status: int) -> str:
+        """The kind of fault that a refusal is; empty for one of the request itself.
+
+        Some providers answer 403 to what they find indecent, and 402 to a limit that the account's rest
+        does not cover: once they have taken the key such an answer is not about it.
+        """
+        if status == 401 or (status in {402, 403} and not self._accepted):
+            return "credential"
+        return "payment" if status == 402 else ""
+
+    # --- answers that are no reply
+
     async def _deliver_rejection(self, order: Order, answer: Answer) -> None:
-        if answer.status in CREDENTIAL:
+        kind = self._refusal(answer.status)
+        if kind:
             # Such a body may quote the key, or a part of it.
-            self._lost(order, Fault("credential", answer.status))
+            self._lost(order, Fault(kind, answer.status))
             await self._say(order, answer.status, "the provider refused the harness's account")
         else:
             # What is borne in general is not to be tried again where it came back all the same.
@@ -316,3 +315,24 @@ class Exchanges:
     async def _say(self, order: Order, status: int, message: str) -> None:
         await self._put(order, Head(status, "application/json", final=True))
         await self._put(order, json.dumps(order.wire.error(status, message)).encode())
+
+
+class _Bearing:
+    """How one order's faults are borne."""
+
+    def __init__(self, exchanges: Exchanges, order: Order) -> None:
+        self._exchanges = exchanges
+        self._order = order
+
+    def failed(self, fault: Fault) -> bool:
+        """See :class:`gateway.provider.Bearing`."""
+        ticket = self._order.ticket
+        return not (fault.sent and ticket) or self._exchanges.ledger.attempt_lost(ticket)
+
+    def is_wanted(self) -> bool:
+        """See :class:`gateway.provider.Bearing`."""
+        return not self._order.abandoned and not self._exchanges.is_closing
+
+    def waits(self, fault: Fault, attempt: int, seconds: float) -> None:
+        """See :class:`gateway.provider.Bearing`."""
+        self._exchanges.books.retry(self._order, fault, attempt, seconds)

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 TRANSIENT = frozenset({408, 409, 425, 429})
 """Statuses below 500 that another attempt may mend."""
 OVERLOADED = TRANSIENT | {529}
-CREDENTIAL = frozenset({401, 402, 403})
-"""Statuses by which a provider refuses the harness's key or its account, not the agent's request."""
 SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 """Error codes of a 429 that no waiting mends."""
 NO_CREDIT = "Your credit balance is too low"
@@ -49,7 +47,11 @@ class Fault(Exception):
     body: bytes = b""
     content_type: str = "application/json"
     final: bool = False
-    """No further attempt can mend it."""
+    """No further attempt can mend it, or none is made."""
+    sent: bool = False
+    """The provider had the request: a reply may have been generated, and billed, that did not come."""
+    waited: float = 0.0
+    """Seconds since the last sign of life, where it broke while a body was read."""
 
 
 def is_borne(status: int) -> bool:
@@ -137,31 +139,50 @@ def backoff(attempt: int) -> float:
     return min(0.5 * 2.0 ** (attempt - 1), 30.0)
 
 
+Span = tuple[float, float]
+
+
 @dataclass
 class FaultClock:
     """Time lost to provider faults. Faults of concurrent requests overlap: each instant counts once."""
 
     budget: float
     """Seconds; the most that is ever counted."""
-    _spans: list[tuple[float, float]] = field(default_factory=list)
-    """Disjoint, ordered."""
+    _kept: list[Span] = field(default_factory=list)
+    """Disjoint, ordered, as all lists of spans here."""
+    _open: dict[int, list[Span]] = field(default_factory=dict)
+    """Of requests on their way: such a one may turn out to be at fault itself."""
 
-    def add(self, start: float, end: float) -> None:
-        """Count the time from ``start`` to ``end``."""
-        if end <= start:
-            return
-        apart = [span for span in self._spans if span[1] < start or span[0] > end]
-        joined = [span for span in self._spans if not (span[1] < start or span[0] > end)]
-        start = min([start, *(span[0] for span in joined)])
-        end = max([end, *(span[1] for span in joined)])
-        self._spans = sorted([*apart, (start, end)])
+    def add(self, start: float, end: float, seq: int) -> None:
+        """Count the time from ``start`` to ``end``, lost by the request ``seq``."""
+        if end > start:
+            self._open[seq] = _joined([*self._open.get(seq, []), (start, end)])
+
+    def take_back(self, seq: int) -> None:
+        """What the request lost was its own doing."""
+        self._open.pop(seq, None)
+
+    def keep(self, seq: int) -> None:
+        """It was not."""
+        self._kept = _joined([*self._kept, *self._open.pop(seq, [])])
 
     @property
     def seconds(self) -> float:
         """Counted so far, at most the budget."""
-        return min(sum(end - start for start, end in self._spans), self.budget)
+        spans = _joined([*self._kept, *(span for spans in self._open.values() for span in spans)])
+        return min(sum(end - start for start, end in spans), self.budget)
 
     @property
     def left(self) -> float:
         """Of the budget."""
         return self.budget - self.seconds
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined

@@ -24,6 +24,8 @@ class Ticket:
     """Most output tokens it may have; None: no cap needs a limit."""
     tokens: int
     pico: int
+    turn: bool = True
+    """Whether its reply is one of the agent's."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Ledger:
         """
         if self.passed:
             return self.passed
-        if self._caps.turns is not None and self.replies + len(self._held) >= self._caps.turns:
+        turns = self.replies + sum(ticket.turn for ticket in self._held)
+        if self._caps.turns is not None and turns >= self._caps.turns:
             return self._none("turns", f"{self.replies} replies were given, the cap is {self._caps.turns}")
         output = self._max_output if wanted is None else wanted
         limited = False
@@ -82,14 +85,23 @@ class Ledger:
             if room < 1:
                 return self._none(cap, f"a prompt of at most {input_bound} tokens no longer fits", scope)
             output = min(output, room)
-        input_rate, output_rate = self._rates or (0, 0)
-        ticket = Ticket(
-            output=output if limited else None,
-            tokens=input_bound + output,
-            pico=input_bound * input_rate + output * output_rate,
-        )
-        self._held.append(ticket)
-        return ticket
+        return self._hold(input_bound, output, limited=limited)
+
+    def admit_probe(self, input_bound: int, output: int) -> Ticket | None:
+        """Admit a request of the gateway's own, which takes no turn; None where it does not fit now."""
+        if self.passed or any(room < output for room, *_ in self._rooms(input_bound)):
+            return None
+        return self._hold(input_bound, output, limited=True, turn=False)
+
+    def attempt_lost(self, ticket: Ticket) -> bool:
+        """Charge an attempt that may have been billed at its worst case.
+
+        Returns:
+            Whether the ticket, held on, still fits: only then may there be another attempt.
+        """
+        self.tokens += ticket.tokens
+        self.pico += ticket.pico
+        return all(room >= 0 for room, *_ in self._rooms(0))
 
     def replied(self, ticket: Ticket, usage: TokenUsage | None, cost: Cost, *, whole: bool) -> None:
         """Settle a request that got a reply. ``whole``: it came to its end, so it should have told its usage.
@@ -98,7 +110,7 @@ class Ledger:
         cannot be capped. A broken one is charged at its worst case.
         """
         self._held.remove(ticket)
-        self.replies += 1
+        self.replies += ticket.turn
         self.tokens += ticket.tokens if usage is None else usage.total
         self.pico += ticket.pico if cost.pico_usd is None else cost.pico_usd
         if whole and self._has_usd_cap and cost.pico_usd is None:
@@ -106,6 +118,17 @@ class Ledger:
         if whole and self._caps.tokens is not None and usage is None:
             self.passed = self.passed or Passed("tokens", "a reply's tokens are unknown")
         self._look_back()
+
+    def _hold(self, input_bound: int, output: int, *, limited: bool, turn: bool = True) -> Ticket:
+        input_rate, output_rate = self._rates or (0, 0)
+        ticket = Ticket(
+            output=output if limited else None,
+            tokens=input_bound + output,
+            pico=input_bound * input_rate + output * output_rate,
+            turn=turn,
+        )
+        self._held.append(ticket)
+        return ticket
 
     def released(self, ticket: Ticket) -> None:
         """Settle a request that got no reply."""
@@ -146,6 +169,6 @@ class Ledger:
         for limit, scope in self._budgets():
             left = limit * MICRO - self.pico - held - input_bound * input_rate
             # At no price per output token, any number fits as long as the prompt does.
-            room = left // output_rate if output_rate else (self._max_output if left >= 0 else 0)
+            room = left // output_rate if output_rate else (self._max_output if left >= 0 else -1)
             rooms.append((room, "usd", scope))
         return rooms

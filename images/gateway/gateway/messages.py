@@ -9,7 +9,16 @@ from typing import Any
 
 from gateway import bodies
 from gateway.bodies import NotAllowed
-from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, off_table
+from gateway.wires import (
+    PROBE_MESSAGE,
+    PROBE_TOKENS,
+    NoCount,
+    Reply,
+    StreamReader,
+    count,
+    maybe_count,
+    off_table,
+)
 from schema.gateway import WireProtocol
 from schema.pricing import TokenUsage
 
@@ -115,6 +124,10 @@ class Messages:
             return []
         body["max_tokens"] = output
         return [f"max_tokens = {output}"]
+
+    def probe(self, model: str, field: str) -> dict[str, Any]:  # noqa: ARG002
+        """See :class:`gateway.wires.Wire`."""
+        return {"model": model, "messages": [PROBE_MESSAGE], "max_tokens": PROBE_TOKENS}
 
     def read(self, body: Any) -> Reply:
         """See :class:`gateway.wires.Wire`."""

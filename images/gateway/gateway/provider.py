@@ -6,9 +6,10 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception
@@ -19,6 +20,7 @@ from schema.gateway import GatewayConfig
 
 CONNECT_SECONDS = 15.0
 SEND_SECONDS = 60.0
+PROBE_SECONDS = 30.0
 ERROR_BYTES = 2**20
 """Most bytes read of an answer that is an error."""
 
@@ -55,22 +57,47 @@ class Answer:
     status: int
     content_type: str
     body: bytes
-    rest: AsyncIterator[bytes] | None = None
+    rest: AsyncGenerator[bytes] | None = None
     """None when ``body`` is all. Raises Fault where the stream breaks."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it goes out."""
+
+    endpoint: str
+    headers: dict[str, str]
+    body: bytes
 
 
 @dataclass
 class Effort:
     """What reaching one answer took."""
 
+    seq: int = 0
     attempts: int = 0
+    uncounted: int = 0
+    """Attempts that broke after the request was sent."""
+    asking: bool = False
+    """An attempt is on its way."""
+    fault: Fault | None = None
+    """The last one."""
     fault_seconds: float = 0.0
     """Of failed attempts and the waits after them."""
     began: float = field(default_factory=time.monotonic)
 
 
-Told = Callable[[Fault, int, float], None]
-"""Called before each wait: the fault, the number of the attempt that met it, the seconds to wait."""
+class Bearing(Protocol):
+    """Who decides, and tells, that a fault is borne."""
+
+    def failed(self, fault: Fault) -> bool:
+        """Called after each attempt that failed: whether the caps leave room for another one."""
+
+    def is_wanted(self) -> bool:
+        """Whether somebody still waits for the answer."""
+
+    def waits(self, fault: Fault, attempt: int, seconds: float) -> None:
+        """Called before each wait, with the number of the attempt that failed."""
 
 
 class Provider:
@@ -82,10 +109,10 @@ class Provider:
         self._patience = config.patience
         self._reply_bytes = config.limits.reply_bytes
         self.clock = FaultClock(config.patience.budget_seconds)
+        self.over = asyncio.Event()
+        """Set when the run is: nothing is waited for."""
 
-    async def ask(
-        self, endpoint: str, headers: dict[str, str], body: bytes, effort: Effort, told: Told
-    ) -> Answer:
+    async def ask(self, asked: Asked, effort: Effort, bearing: Bearing) -> Answer:
         """The first answer that is not a fault.
 
         A stream that has begun is never asked for again: its bytes may be with the agent already.
@@ -101,41 +128,86 @@ class Provider:
         def stop(state: RetryCallState) -> bool:
             return state.attempt_number >= self._patience.attempts or wait(state) > self.clock.left
 
+        def before_sleep(state: RetryCallState) -> None:
+            # Ahead of the wait, so that whatever is told during it says the same.
+            now = time.monotonic()
+            self.clock.add(now, now + state.upcoming_sleep, effort.seq)
+            bearing.waits(_fault(state), state.attempt_number, state.upcoming_sleep)
+
         async def sleep(seconds: float) -> None:
             began = time.monotonic()
-            await asyncio.sleep(seconds)
-            self._lost(effort, began)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.over.wait()
+            self.lost(effort, began)
 
         async for attempt in AsyncRetrying(
             retry=retry_if_exception(lambda error: isinstance(error, Fault) and not error.final),
             wait=wait,
             stop=stop,
             sleep=sleep,
-            before_sleep=lambda state: told(_fault(state), state.attempt_number, state.upcoming_sleep),
+            before_sleep=before_sleep,
             reraise=True,
         ):
             with attempt:
-                effort.attempts += 1
-                began = time.monotonic()
-                try:
-                    return await self._once(endpoint, headers, body)
-                except Fault:
-                    self._lost(effort, began)
-                    raise
+                return await self._attempt(asked, effort, bearing)
         raise AssertionError("tenacity ends with an answer or an error")
 
-    def _lost(self, effort: Effort, began: float) -> None:
+    async def probe(self, asked: Asked, effort: Effort) -> Answer:
+        """One attempt of the gateway's own; its time is nobody's fault.
+
+        Raises:
+            Fault: it was not answered.
+        """
+        effort.attempts, effort.asking = 1, True
+        try:
+            async with asyncio.timeout(min(PROBE_SECONDS, self._patience.first_byte_seconds)):
+                answer = await self._once(asked)
+            if answer.rest is not None:
+                await answer.rest.aclose()
+                raise Fault("nonsense", answer.status, sent=True)
+        except TimeoutError:
+            effort.uncounted += 1
+            raise Fault("stalled", sent=True) from None
+        except Fault as fault:
+            effort.uncounted += fault.sent
+            raise
+        return answer
+
+    def lost(self, effort: Effort, began: float) -> None:
+        """Count the time since ``began`` as lost to a fault."""
         ended = time.monotonic()
         effort.fault_seconds += ended - began
-        self.clock.add(began, ended)
+        self.clock.add(began, ended, effort.seq)
 
-    async def _once(self, endpoint: str, headers: dict[str, str], body: bytes) -> Answer:
+    async def _attempt(self, asked: Asked, effort: Effort, bearing: Bearing) -> Answer:
+        if effort.fault and not bearing.is_wanted():
+            effort.fault.final = True
+            raise effort.fault
+        effort.attempts += 1
+        effort.asking = True
+        began = time.monotonic()
+        try:
+            answer = await self._once(asked)
+        except Fault as fault:
+            effort.asking = False
+            effort.fault = fault
+            effort.uncounted += fault.sent
+            self.lost(effort, began)
+            # Asked first, whatever kind of fault it is: it is charged there.
+            fault.final = not bearing.failed(fault) or not bearing.is_wanted() or fault.final
+            raise
+        # Where it is cancelled instead, the attempt stays on its way.
+        effort.asking = False
+        return answer
+
+    async def _once(self, asked: Asked) -> Answer:
         request = self._client.build_request(
             "POST",
-            self._base + endpoint,
-            content=body,
+            self._base + asked.endpoint,
+            content=asked.body,
             headers={
-                **headers,
+                **asked.headers,
                 "content-type": "application/json",
                 "accept": "application/json, text/event-stream",
                 # Compressed, a stream's parts would come late and its bytes could not be counted.
@@ -160,7 +232,13 @@ class Provider:
         if 300 <= status < 400:
             raise Fault("redirected", status, final=True)
         if status >= 300:
-            return _refusal(status, response.headers, await _all(chunks, ERROR_BYTES))
+            try:
+                body = await _all(chunks, ERROR_BYTES)
+            except Fault as fault:
+                # An error whose text did not come is an error: nothing was generated.
+                fault.status, fault.sent = status, False
+                raise
+            return _refusal(status, response.headers, body)
         if content_type.startswith("text/event-stream"):
             return await self._opened(response, chunks)
         body = await _all(chunks, self._reply_bytes)
@@ -169,22 +247,22 @@ class Provider:
         except (ValueError, RecursionError):
             whole = False
         if not whole:
-            raise Fault("nonsense", status)
+            raise Fault("nonsense", status, sent=True)
         error = inside(body)
         return _refusal(error, response.headers, body) if error else Answer(status, content_type, body)
 
-    async def _opened(self, response: httpx.Response, chunks: AsyncIterator[bytes]) -> Answer:
+    async def _opened(self, response: httpx.Response, chunks: AsyncGenerator[bytes]) -> Answer:
         """A stream whose first event is there, so that an error in a reply's place is still one to bear."""
         status, events, start = response.status_code, Events(self._reply_bytes), bytearray()
         async for chunk in chunks:
             start += chunk
             if len(start) > self._reply_bytes:
-                raise Fault("too-long", status, final=True)
+                raise Fault("too-long", status, final=True, sent=True)
             # Comments that keep the connection alive have no data.
             try:
                 data = next((event.data for event in events.feed(chunk) if event.data), b"")
             except TooLong:
-                raise Fault("too-long", status, final=True) from None
+                raise Fault("too-long", status, final=True, sent=True) from None
             error = inside(data, first=True) if data else None
             if error:
                 # No more is read of it.
@@ -192,19 +270,22 @@ class Provider:
                 return _refusal(error, {}, data)
             if data:
                 return Answer(status, "text/event-stream", bytes(start), chunks)
-        raise Fault("reset", status)
+        raise Fault("reset", status, sent=True)
 
-    async def _chunks(self, response: httpx.Response) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: httpx.Response) -> AsyncGenerator[bytes]:
         """A body's parts, none empty; closes the response at its end."""
         parts = response.aiter_bytes()
         patience = self._patience.first_byte_seconds
         try:
             while True:
+                began = time.monotonic()
                 try:
                     async with asyncio.timeout(patience):
                         part = await anext(parts, None)
                 except (httpx.HTTPError, TimeoutError, OSError) as error:
-                    raise _broken(error) from None
+                    fault = _broken(error)
+                    fault.waited = time.monotonic() - began
+                    raise fault from None
                 if part is None:
                     return
                 if part:
@@ -220,7 +301,7 @@ async def _all(chunks: AsyncIterator[bytes], limit: int) -> bytes:
     async for chunk in chunks:
         body += chunk
         if len(body) > limit:
-            raise Fault("too-long", final=True)
+            raise Fault("too-long", final=True, sent=True)
     return bytes(body)
 
 
@@ -240,8 +321,8 @@ def _broken(error: BaseException) -> Fault:
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
         return Fault("unreachable")
     if isinstance(error, httpx.TimeoutException | TimeoutError):
-        return Fault("stalled")
-    return Fault("reset")
+        return Fault("stalled", sent=True)
+    return Fault("reset", sent=True)
 
 
 def _fault(state: RetryCallState) -> Fault:

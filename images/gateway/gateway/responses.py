@@ -8,7 +8,18 @@ from typing import Any
 
 from gateway import bodies
 from gateway.bodies import NotAllowed
-from gateway.wires import NoCount, Reply, StreamReader, count, maybe_count, off_table, openai_error, usage_of
+from gateway.wires import (
+    PROBE_MESSAGE,
+    PROBE_TOKENS,
+    NoCount,
+    Reply,
+    StreamReader,
+    count,
+    maybe_count,
+    off_table,
+    openai_error,
+    usage_of,
+)
 from schema.gateway import WireProtocol
 from schema.pricing import TokenUsage
 
@@ -129,6 +140,10 @@ class Responses:
         # The provider takes no less than 16.
         body["max_output_tokens"] = output
         return [f"max_output_tokens = {output}"]
+
+    def probe(self, model: str, field: str) -> dict[str, Any]:  # noqa: ARG002
+        """See :class:`gateway.wires.Wire`."""
+        return {"model": model, "input": [PROBE_MESSAGE], "max_output_tokens": PROBE_TOKENS}
 
     def read(self, body: Any) -> Reply:
         """See :class:`gateway.wires.Wire`."""

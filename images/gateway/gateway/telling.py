@@ -6,7 +6,7 @@ import json
 import time
 from typing import BinaryIO, Literal
 
-from schema.gateway import Body, Breach, GatewayEvent, Refused
+from schema.gateway import Body, Breach, Closed, GatewayEvent, Refused
 
 SHOWN = 100
 """Refusals written out one by one; further ones are counted."""
@@ -21,6 +21,7 @@ class Teller:
         self._keep_bodies = keep_bodies
         self._most = refusals
         self._began = time.monotonic()
+        self._ended = False
         self.refused = 0
 
     def now(self) -> float:
@@ -32,11 +33,19 @@ class Teller:
         return round(moment - self._began, 6)
 
     def tell(self, event: GatewayEvent) -> None:
-        """Write one event."""
+        """Write one event; none after the last."""
+        if self._ended:
+            return
+        self._ended = isinstance(event, Closed)
         line = json.dumps(event.model_dump(by_alias=True), separators=(",", ":"), ensure_ascii=False)
         # Lone surrogates, which an agent can write into a name that is quoted here, are not UTF-8.
         self._out.write(line.encode("utf-8", "replace") + b"\n")
         self._out.flush()
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether too many requests were refused."""
+        return self.refused > self._most
 
     def refuse(self, seq: int, status: int, reason: str) -> None:
         """Write a refusal; too many of them end the run."""

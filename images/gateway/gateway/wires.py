@@ -15,6 +15,11 @@ PLACES = ("", "global", "not_available")
 """Where a request is computed that names no region; anywhere else costs more."""
 
 
+PROBE_TOKENS = 16
+"""Output limit of a probe: the least that every provider takes."""
+PROBE_MESSAGE = {"role": "user", "content": "Say yes."}
+
+
 class NoCount(Exception):
     """A provider's usage that cannot be: missing numbers, negative ones, parts larger than the whole."""
 
@@ -72,6 +77,9 @@ class Wire(Protocol):
                 limit alone.
             field: what this provider calls the limit in chat completions.
         """
+
+    def probe(self, model: str, field: str) -> dict[str, Any]:
+        """The smallest request that every provider of the protocol answers. ``field``: as in ``change``."""
 
     def read(self, body: Any) -> Reply:
         """A reply that was not streamed."""

@@ -63,12 +63,39 @@ def test_usage_is_the_sum_over_replies(parts: list[tuple[int, int, int]]) -> Non
         ([exchange()], "the gateway was lost"),
         ([exchange(), closed(1)], "still in flight"),
         ([closed()], "no model reply"),
+        (
+            [exchange(), exchange(uncounted=1, pico_usd=None, cost_note="may be billed"), closed()],
+            "may be billed",
+        ),
+        (
+            [
+                exchange(),
+                exchange(outcome="failed", usage=None, pico_usd=None, uncounted=2, cost_note="may be billed"),
+                closed(),
+            ],
+            "may be billed",
+        ),
     ],
 )
 def test_what_is_not_wholly_known_is_null_and_says_why(events: list[Any], note: str) -> None:
     """Naive: the known part is summed, and a run that lost its gateway looks cheap."""
     made = account(*events)
     assert made.usage("t").usd is None and note in made.cost_note()
+
+
+def test_a_run_whose_only_attempt_broke_was_not_for_nothing() -> None:
+    """Naive: no reply, so it cost 0."""
+    failed = exchange(outcome="failed", usage=None, pico_usd=None, uncounted=1, cost_note="x", answered=None)
+    assert not account(failed, closed()).is_unused
+    assert account(failed.model_copy(update={"uncounted": 0}), closed()).is_unused
+
+
+def test_a_probe_is_paid_for_and_is_no_reply() -> None:
+    probe = exchange(probe=True, answered="other")
+    made = account(probe, closed())
+    assert not made.is_unused and made.is_comparable and made.answered == []
+    usage = made.usage("t")
+    assert (usage.replies, usage.input_tokens, usage.usd) == (0, 10, 0.000002)
 
 
 def test_tokens_without_a_price_are_still_counted() -> None:
@@ -102,14 +129,18 @@ def test_another_model_or_two_versions_are_not_comparable() -> None:
     assert account(exchange(outcome="rejected", answered="other")).is_comparable
 
 
-def test_the_first_breach_and_the_first_loss_count_and_exclusion_only_grows() -> None:
+def test_the_first_breach_and_the_first_loss_count_and_of_exclusion_the_latest_word() -> None:
+    """Naive: the largest, and a request that was itself at fault keeps the time that it cost."""
     made = account(
         Retry(at=1, seq=1, attempt=1, kind="reset", status=None, wait=1, excluded_seconds=3),
-        Retry(at=1, seq=2, attempt=1, kind="reset", status=None, wait=1, excluded_seconds=2),
+        Retry(at=1, seq=2, attempt=1, kind="reset", status=None, wait=1, excluded_seconds=7),
+        exchange(outcome="rejected", excluded_seconds=2),
+        exchange(excluded_seconds=None),
         Breach(at=1, cap="turns", reason="a"),
         Breach(at=2, cap="usd", reason="b"),
-        ProviderLost(at=2, seq=1, kind="stalled", status=None, excluded_seconds=5),
-        ProviderLost(at=3, seq=2, kind="reset", status=None, excluded_seconds=5),
     )
-    assert (made.retries, made.excluded_seconds) == (2, 5)
+    assert (made.retries, made.excluded_seconds) == (2, 2)
+    made.add(ProviderLost(at=2, seq=1, kind="stalled", status=None, excluded_seconds=5))
+    made.add(ProviderLost(at=3, seq=2, kind="reset", status=None, excluded_seconds=4))
+    assert made.excluded_seconds == 4
     assert made.breach and made.breach.cap == "turns" and made.lost and made.lost.kind == "stalled"

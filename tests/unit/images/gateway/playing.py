@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -31,6 +32,14 @@ ANSWER = {
     "edits": [{"path": "a.kicad_sch", "find": "OLD", "replace": "NEW"}],
     "before": {"a.kicad_sch": "x OLD y\nz OLD w\n"},
 }
+
+
+def until(true: Callable[[], bool], seconds: float = 15) -> None:
+    """Wait for something that another thread brings about."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.01)
 
 
 def body(path: str, **more: Any) -> dict[str, Any]:

@@ -114,12 +114,34 @@ def test_an_error_as_a_streams_first_event(data: bytes, status: int | None) -> N
     assert faults.inside(data, first=True) == status
 
 
-@given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), max_size=30), st.integers(0, 80))
-def test_overlapping_faults_count_each_instant_once(spans: list[tuple[int, int]], budget: int) -> None:
+LOST = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "add", "add", "keep", "take back"]),
+        st.integers(0, 4),
+        st.integers(0, 100),
+        st.integers(0, 100),
+    ),
+    max_size=40,
+)
+
+
+@given(LOST, st.integers(0, 80))
+def test_overlapping_faults_count_each_instant_once_and_can_be_taken_back(
+    steps: list[tuple[str, int, int, int]], budget: int
+) -> None:
     """Naive: summed over requests, ten parallel ones stop the agent's clock ten times over."""
     clock: Any = faults.FaultClock(float(budget))
-    for start, end in spans:
-        clock.add(float(start), float(end))
-    instants = {tick for start, end in spans for tick in range(start, end)}
-    assert clock.seconds == min(len(instants), budget)
-    assert clock.left == budget - clock.seconds
+    kept: set[int] = set()
+    lost: dict[int, set[int]] = {}
+    for step, seq, start, end in steps:
+        if step == "add":
+            clock.add(float(start), float(end), seq)
+            lost.setdefault(seq, set()).update(range(start, end))
+        elif step == "keep":
+            clock.keep(seq)
+            kept |= lost.pop(seq, set())
+        else:
+            clock.take_back(seq)
+            lost.pop(seq, None)
+        assert clock.seconds == min(len(kept.union(*lost.values())), budget)
+        assert clock.left == budget - clock.seconds

@@ -23,8 +23,11 @@ def account(**caps: int) -> Any:
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("ask"), st.integers(0, 300), st.one_of(st.none(), st.integers(1, 400))),
+        st.tuples(st.just("probe"), st.integers(0, 300), st.integers(1, 20)),
         st.tuples(
-            st.just("end"), st.integers(0, 9), st.sampled_from(["full", "part", "unknown", "none", "nil"])
+            st.just("end"),
+            st.integers(0, 9),
+            st.sampled_from(["full", "part", "unknown", "none", "nil", "lost"]),
         ),
     ),
     max_size=60,
@@ -50,14 +53,25 @@ def test_no_interleaving_passes_a_cap_and_the_count_is_the_sum_of_usage(
         if step[0] == "ask":
             bound = step[1]
             asked = book.admit(bound, step[2])
-            if isinstance(asked, ledger.Ticket):
-                flying.append((asked, bound))
-            elif isinstance(asked, ledger.Full):
-                assert flying, "nothing to wait for"
+            assert flying or not isinstance(asked, ledger.Full), "nothing to wait for"
+            flying += [(asked, bound)] if isinstance(asked, ledger.Ticket) else []
+        elif step[0] == "probe":
+            before = book.passed
+            ticket = book.admit_probe(step[1], step[2])
+            flying += [(ticket, step[1])] if ticket else []
+            assert book.passed is before
         elif flying:
             ticket, bound = flying.pop(step[1] % len(flying))
-            if step[2] == "nil":
+            if step[2] == "lost":
+                # An attempt that may have been billed: another one only where its worst case fits once more.
+                used, pico = used + ticket.tokens, pico + ticket.pico
+                if book.attempt_lost(ticket):
+                    flying.append((ticket, bound))
+                else:
+                    book.released(ticket)
+            elif step[2] == "nil":
                 book.released(ticket)
+            if step[2] in {"lost", "nil"}:
                 continue
             output = ticket.tokens - bound
             usage = {
@@ -68,11 +82,11 @@ def test_no_interleaving_passes_a_cap_and_the_count_is_the_sum_of_usage(
             }[step[2]]
             priced = cost(usage, PRICE)
             book.replied(ticket, usage, priced, whole=False)
-            replies += 1
+            replies += ticket.turn
             used += usage.total if usage else ticket.tokens
             pico += priced.pico_usd if priced.pico_usd is not None else ticket.pico
         assert (book.replies, book.tokens, book.pico) == (replies, used, pico)
-        assert turns is None or replies + len(flying) <= turns
+        assert turns is None or replies + sum(ticket.turn for ticket, _ in flying) <= turns
         assert tokens is None or used + sum(ticket.tokens for ticket, _ in flying) <= tokens
         for limit in (micro, suite):
             assert limit is None or pico + sum(ticket.pico for ticket, _ in flying) <= limit * 10**6
@@ -104,6 +118,23 @@ def test_a_lost_request_gives_its_place_back() -> None:
     book = account(turns=1)
     book.released(book.admit(10, None))
     assert isinstance(book.admit(10, None), ledger.Ticket)
+
+
+def test_another_attempt_needs_room_for_another_worst_case() -> None:
+    """Naive: the attempts before the last are free, and a provider that bills them passes the cap."""
+    for cap, fits in ((399, False), (400, True)):
+        book = account(tokens=cap)
+        ticket = book.admit(100, 100)
+        assert book.attempt_lost(ticket) is fits and book.tokens == 200
+
+
+def test_a_probe_takes_no_turn_and_is_no_breach() -> None:
+    book = account(turns=1, tokens=500)
+    probe = book.admit_probe(100, 16)
+    assert isinstance(book.admit(10, 100), ledger.Ticket)
+    book.replied(probe, TokenUsage(input=9, output=2), Cost(pico_usd=1), whole=True)
+    assert (book.replies, book.tokens, book.pico) == (0, 11, 1)
+    assert book.admit_probe(500, 16) is None and book.passed is None
 
 
 def test_without_a_cap_that_needs_it_nothing_is_clamped() -> None:

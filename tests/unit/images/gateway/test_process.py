@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -25,20 +24,13 @@ from tests.unit.images.gateway.playing import (
     Playing,
     body,
     playing,
+    until,
 )
 from tests.unit.images.sources import scripted
 
 PATHS = [CHAT, RESPONSES, MESSAGES]
 SCRIPTS = sorted(scripted("scripts").SCRIPTS)
 PRICE = {"input": 2, "output": 10, "cacheRead": 0.2, "segment": "api", "pinning": "strong"}
-
-
-def until(true: Callable[[], bool], seconds: float = 15) -> None:
-    """Wait for something that another thread brings about."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.01)
 
 
 def converse(pair: Playing, path: str, *, stream: bool, turns: int = 30) -> list[Any]:
@@ -106,7 +98,11 @@ def test_no_script_breaks_the_gateway_and_the_key_is_nowhere(script: str) -> Non
         pair.end()
     for text in (*texts, *pair.lines, pair.stderr):
         assert KEY.encode() not in text
-    assert len(pair.of("request")) == 6 and pair.of("closed") and pair.stderr == b""
+    assert (
+        len([each for each in pair.of("request") if not each.probe]) == 6
+        and pair.of("closed")
+        and pair.stderr == b""
+    )
     assert len(pair.of("body")) >= 6
 
 
@@ -129,6 +125,8 @@ def test_faults_are_borne_and_counted_once(script: str, kinds: list[str]) -> Non
     assert exchange.attempts == len(kinds) + 1 and exchange.usage.input == pair.given()[0]["input"]
     assert len(pair.given()) == 1
     assert 0 < exchange.fault_seconds <= pair.of("closed")[0].excluded_seconds + 0.001
+    assert exchange.excluded_seconds == pair.of("closed")[0].excluded_seconds
+    assert exchange.uncounted == (1 if script == "half-closed" else 0)
 
 
 def test_a_stream_that_has_begun_is_not_asked_for_again() -> None:
@@ -155,7 +153,9 @@ def test_a_stream_that_has_begun_is_not_asked_for_again() -> None:
         ("hanging", 502, "stalled"),
     ],
 )
-def test_a_provider_lost_for_good_is_told_and_costs_nothing(script: str, status: int, kind: str) -> None:
+def test_a_provider_lost_for_good_is_told_and_its_cost_is_not_made_up(
+    script: str, status: int, kind: str
+) -> None:
     quick = {"budget_seconds": 1, "attempts": 3, "first_byte_seconds": 0.3, "idle_seconds": 1}
     with playing(script, price=PRICE, patience=quick) as pair:
         for path in PATHS:
@@ -164,7 +164,13 @@ def test_a_provider_lost_for_good_is_told_and_costs_nothing(script: str, status:
             assert answer.json()["error"]["message"]
         pair.end()
     assert [lost.kind for lost in pair.of("provider-lost")] == [kind] * 3
-    for exchange in pair.of("request"):
+    exchanges = pair.of("request")
+    # What is plainly the provider's own is not asked about.
+    assert sum(each.probe for each in exchanges) == (0 if kind in {"quota", "credential"} else 3)
+    for exchange in exchanges:
+        # Each attempt that hung may have been billed.
+        assert exchange.uncounted == (exchange.attempts if script == "hanging" else 0)
+        assert bool(exchange.cost_note) is (script == "hanging")
         assert exchange.usage is None and exchange.pico_usd is None
         assert exchange.outcome in {"failed", "rejected"}
     assert pair.of("provider-lost")[0].excluded_seconds <= 1
@@ -271,7 +277,9 @@ def test_the_end_does_not_wait_for_ever_and_says_what_is_unknown() -> None:
         pair.end()
         thread.join(10)
     (exchange,) = pair.of("request")
-    assert (exchange.outcome, exchange.usage) == ("broken", None) and pair.of("closed")[0].unfinished == 1
+    # Nobody saw a byte of it, and it may have been generated.
+    assert (exchange.outcome, exchange.usage, exchange.uncounted) == ("failed", None, 1)
+    assert pair.of("closed")[0].unfinished == 1 and pair.of("provider-lost") == []
 
 
 def _ignored(pair: Playing, asked: dict[str, Any]) -> None:
@@ -435,9 +443,12 @@ def test_a_flood_of_refused_requests_ends_the_run_and_not_the_log() -> None:
     with playing(caps={"refusals": 150}) as pair:
         for _ in range(160):
             assert pair.client.get("/nothing").status_code == 404
+        # Naive: its agent is killed a moment later, and asks its model until then.
+        answer = pair.post(CHAT, body(CHAT))
+        assert answer.status_code == 403 and "the run is over" in answer.text
         pair.end()
-    assert [breach.cap for breach in pair.of("breach")] == ["requests"]
-    assert len(pair.of("refused")) == 100 and pair.of("closed")[0].refused == 160
+    assert [breach.cap for breach in pair.of("breach")] == ["requests"] and pair.of("request") == []
+    assert len(pair.of("refused")) == 100 and pair.of("closed")[0].refused == 161
 
 
 def test_models_are_listed_in_either_form() -> None:
