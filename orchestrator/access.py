@@ -217,13 +217,7 @@ class Access:
 
     def ledgers(self) -> dict[str, bytes]:
         """What becomes evidence beside the tree, a JSON line an event."""
-        account = self.account
-        told: list[GatewayEvent] = [
-            *account.exchanges,
-            *account.refusals,
-            *([account.closed] if account.closed else []),
-        ]
-        out = {"gateway.jsonl": _lines(told)}
+        out = {"gateway.jsonl": _lines(self.account.told)}
         if self._way.config.keep_bodies:
             out["bodies.jsonl"] = _lines(self._gateway.bodies)
         return out

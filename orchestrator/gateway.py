@@ -44,6 +44,8 @@ class Account:
     """What a run's events add up to: the one place where replies, tokens and money are summed."""
 
     pinned: str
+    told: list[GatewayEvent] = field(default_factory=list)
+    """All of them but bodies and the first, in the order in which they came."""
     exchanges: list[Exchange] = field(default_factory=list)
     refusals: list[Refused] = field(default_factory=list)
     retries: int = 0
@@ -58,6 +60,8 @@ class Account:
 
     def add(self, event: GatewayEvent) -> None:
         """Take one event."""
+        if not isinstance(event, Body | Listening):
+            self.told.append(event)
         match event:
             case Exchange():
                 self.exchanges.append(event)
@@ -99,8 +103,10 @@ class Account:
 
     @property
     def is_comparable(self) -> bool:
-        """False when another model answered, or two versions of the right one did."""
+        """False when another model answered, two versions of the right one did, or none gave its name."""
         names = self.answered
+        if self.replies and not names:
+            return False
         return len(names) <= 1 and all(same_model(self.pinned, name) for name in names)
 
     @property

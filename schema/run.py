@@ -109,7 +109,7 @@ class ModelAccess(Model):
     answered: list[str]
     """Model ids that replies named, each once."""
     comparable: bool
-    """False when another model than the pinned one answered, or two versions of it did."""
+    """False when another model than the pinned one answered, two versions of it did, or none was named."""
     retries: int
     """Provider faults that were borne."""
     refused_requests: int

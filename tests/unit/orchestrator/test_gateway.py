@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.gateway import Account, same_model
-from schema.gateway import Breach, Closed, Exchange, ProviderLost, Retry
+from schema.gateway import Body, Breach, Closed, Exchange, Listening, ProviderLost, Retry
 from schema.pricing import TokenUsage
 
 
@@ -63,10 +63,7 @@ def test_usage_is_the_sum_over_replies(parts: list[tuple[int, int, int]]) -> Non
         ([exchange()], "the gateway was lost"),
         ([exchange(), closed(1)], "still in flight"),
         ([closed()], "no model reply"),
-        (
-            [exchange(), exchange(uncounted=1, pico_usd=None, cost_note="may be billed"), closed()],
-            "may be billed",
-        ),
+        ([exchange(uncounted=1, pico_usd=None, cost_note="may be billed"), closed()], "may be billed"),
         (
             [
                 exchange(),
@@ -123,10 +120,27 @@ def test_a_dated_version_is_the_same_model(answered: str, same: bool) -> None:
 
 def test_another_model_or_two_versions_are_not_comparable() -> None:
     assert account(exchange(), exchange(answered=None)).is_comparable
+    # Naive: nobody is named, so nobody else is.
+    assert not account(exchange(answered=None)).is_comparable
+    assert account().is_comparable
     assert not account(exchange(), exchange(answered="other")).is_comparable
     assert not account(exchange(answered="m-20250101"), exchange(answered="m-20250202")).is_comparable
     # What a provider says when it refuses is no answer of a model.
     assert account(exchange(outcome="rejected", answered="other")).is_comparable
+
+
+def test_everything_is_kept_in_the_order_in_which_it_was_told() -> None:
+    """Naive: exchanges first, and what ended the run is not in its evidence."""
+    events = [
+        Retry(at=1, seq=1, attempt=1, kind="reset", status=None, wait=1, excluded_seconds=3),
+        exchange(),
+        ProviderLost(at=2, seq=1, kind="stalled", status=None, excluded_seconds=5),
+        Breach(at=2, cap="turns", reason="a"),
+        exchange(),
+        closed(),
+    ]
+    body = Body(at=1, seq=1, side="reply", text="x")
+    assert account(Listening(at=0), *events[:2], body, *events[2:]).told == events
 
 
 def test_the_first_breach_and_the_first_loss_count_and_of_exclusion_the_latest_word() -> None:
