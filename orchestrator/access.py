@@ -23,7 +23,7 @@ from orchestrator.project import LoadedTask, Project
 from orchestrator.scripted import SOCKET as SCRIPTED_SOCKET
 from orchestrator.scripted import ScriptedProvider
 from schema.agent import Agent
-from schema.errors import EngineError, EnvironmentFault, InfrastructureLeft
+from schema.errors import EngineError, EnvironmentFault
 from schema.gateway import SOCKET, Breach, GatewayConfig, GatewayEvent, ProviderLost
 from schema.run import Cap, ModelAccess, Usage
 
@@ -92,13 +92,19 @@ class Access:
         *,
         script: Mapping[str, Any] | None,
         labels: Mapping[str, str],
+        budget: SuiteBudget | None = None,
     ) -> None:
-        """``script``: what the scripted provider is told; None for any other."""
+        """
+        Args:
+            script: what the scripted provider is told; None for any other.
+            budget: what the way's part of the suite's budget is a part of.
+        """
         self._engine = engine
         self._script = script
         self._name = name
         self._way = way
         self._labels = labels
+        self._budget = budget or SuiteBudget(0, 1)
         self._stack = ExitStack()
         self._lock = threading.Lock()
         self._kill: Callable[[], None] = lambda: None
@@ -169,13 +175,13 @@ class Access:
         Raises:
             ProviderFault: the provider spoiled the attempt.
             EnvironmentFault: it refuses us altogether.
-            InfrastructureLeft: the suite's budget is spent.
+            InfrastructureLeft: the suite's budget is spent, or the run's part of it.
             EngineError: the gateway was lost, and not by the agent's doing.
         """
         account = self._gateway.close()
         if account.breach:
             if account.breach.scope == "suite":
-                raise InfrastructureLeft("the budget of --max-usd is spent", fix="raise it and run again")
+                raise self._budget.spent(self._way.config.caps.suite_micro_usd or 0)
             return account.breach.cap
         if account.lost:
             if account.lost.kind in FOR_ALL:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from orchestrator.access import Access, Money, Way
 from orchestrator.clock import Clock, now
@@ -19,7 +19,7 @@ from orchestrator.sandbox import Ended, Sandbox, SandboxSpec
 from orchestrator.scripted import job as scripted_job
 from schema.condition import settings
 from schema.credentials import matching_patterns
-from schema.errors import EngineError, InfrastructureLeft
+from schema.errors import EngineError
 from schema.hashing import sha256
 from schema.run import Isolation, ModelAccess, Tamper, Timings, Usage
 from schema.text import plain_lines
@@ -60,13 +60,14 @@ def allot(job: Job, money: Money) -> int | None:
     """Micro-USD of the suite's budget for one attempt; None without a budget.
 
     Raises:
-        InfrastructureLeft: it is spent.
+        InfrastructureLeft: it is spent, or all of it is with other runs.
     """
     if job.way is None or money.budget is None:
         return None
     allotment = money.budget.take(job.way.config.caps.micro_usd)
     if not allotment:
-        raise InfrastructureLeft("the budget of --max-usd is spent", fix="raise it and run again")
+        money.budget.give_back(0, 0)
+        raise money.budget.spent(0)
     return allotment
 
 
@@ -119,8 +120,8 @@ class Attempt:
             isolation = sandbox.isolation()
             ended = sandbox.watch(began, self._site.stop, access.spare if access else lambda: 0.0)
             agent = time.monotonic() - began
-            if access and (cap := access.close()):
-                ended = replace(ended, killed_by=cap)
+            if access:
+                ended = ended.at(access.close())
             clock.lap()
             capture = sandbox.captured()
             collected = self._collect(sandbox)
@@ -144,7 +145,14 @@ class Attempt:
         allotted, script = way.allotted(self._allotment), None
         if allotted.is_scripted:
             script = scripted_job(self._job.loaded, self._job.baseline.tree, way.route.name)
-        return Access(self._site.engine, self._name, allotted, script=script, labels=self._labels)
+        return Access(
+            self._site.engine,
+            self._name,
+            allotted,
+            script=script,
+            labels=self._labels,
+            budget=self._site.money.budget,
+        )
 
     def _sandbox_spec(self, access: Access | None) -> SandboxSpec:
         job = self._job

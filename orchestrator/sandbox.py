@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -24,6 +24,8 @@ INPUT = "/input"
 HOLDER_IMAGE = "copperbench/holder"
 GRACE = 30
 """Seconds that PID 1's own limit leaves beyond the cap: it only matters when we have died."""
+SPARED_SECONDS = 5.0
+"""Longest wait for an agent beyond its cap, where time is spared: what is spared may be taken back."""
 UID = 65534
 
 AGENT_LIMITS = Limits(memory=2 * 2**30, cpus=1.0, pids=256)
@@ -73,6 +75,10 @@ class Ended:
     killed_by: Cap | None
     seconds: float
     """From the start's return to the end, by a monotonic clock."""
+
+    def at(self, cap: Cap | None) -> Ended:
+        """The same with a cap that was found passed. What it was killed at before stays the reason."""
+        return replace(self, killed_by=self.killed_by or cap)
 
 
 class Sandbox:
@@ -125,9 +131,9 @@ class Sandbox:
         def left() -> float:
             return self._spec.wall_seconds + spare() - (time.monotonic() - began)
 
-        code = self._engine.wait(self.agent, left())
+        code = self._engine.wait(self.agent, left() - spare())
         while code is None and left() > 0:
-            code = self._engine.wait(self.agent, left())
+            code = self._engine.wait(self.agent, min(left(), SPARED_SECONDS))
         if code is None:
             killed = "wall-clock"
             self._engine.kill(self.agent)

@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator import access
 from orchestrator.access import Access, ProviderFault, Way
+from orchestrator.budget import SuiteBudget
 from orchestrator.engine import Exit
 from orchestrator.gateway import Account
 from orchestrator.models import Route
@@ -18,7 +19,12 @@ from schema.gateway import Breach, Closed, GatewayConfig, GatewayEvent, Provider
 CLOSED = Closed(at=9, refused=0, unfinished=0, excluded_seconds=0)
 
 
-def closing(monkeypatch: pytest.MonkeyPatch, exit_: Exit | None, *events: GatewayEvent) -> Any:
+def closing(
+    monkeypatch: pytest.MonkeyPatch,
+    exit_: Exit | None,
+    *events: GatewayEvent,
+    budget: SuiteBudget | None = None,
+) -> Any:
     """Close an attempt whose gateway told these events and ended so."""
 
     class Gone:
@@ -44,7 +50,8 @@ def closing(monkeypatch: pytest.MonkeyPatch, exit_: Exit | None, *events: Gatewa
     config = GatewayConfig(model="m", protocols=["openai-chat"], base_url="http://127.0.0.1:1/v1")
     way = Way(Route("openai:m", "m", provider, None, "1"), config)
     engine: Any = None
-    with Access(engine, "name", way, script=None, labels={}) as opened:
+    way = way.allotted(budget.take(None) if budget else None)
+    with Access(engine, "name", way, script=None, labels={}, budget=budget) as opened:
         return opened.close()
 
 
@@ -89,9 +96,12 @@ def test_what_every_run_would_meet_is_no_attempt(monkeypatch: pytest.MonkeyPatch
     assert not isinstance(told.value, EngineError) and told.value.exit_code == 3
 
 
-def test_the_suites_budget_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InfrastructureLeft):
-        closing(monkeypatch, None, Breach(at=1, cap="usd", scope="suite", reason=""), CLOSED)
+@pytest.mark.parametrize(("jobs", "said"), [(1, "the budget of --max-usd is spent"), (2, "this run's part")])
+def test_the_suites_budget_ends_no_run(monkeypatch: pytest.MonkeyPatch, jobs: int, said: str) -> None:
+    budget = SuiteBudget(100, jobs)
+    breach = Breach(at=1, cap="usd", scope="suite", reason="")
+    with pytest.raises(InfrastructureLeft, match=said):
+        closing(monkeypatch, None, breach, CLOSED, budget=budget)
 
 
 def test_a_run_under_way_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:

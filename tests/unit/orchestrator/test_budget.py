@@ -48,3 +48,12 @@ def test_a_run_of_unknown_cost_has_spent_what_it_was_given() -> None:
     suite = SuiteBudget(100, 1)
     suite.give_back(suite.take(60), None)
     assert suite.left == 40
+
+
+@given(st.integers(1, 5), st.lists(st.one_of(st.none(), st.integers(1, 300)), min_size=1, max_size=5))
+def test_a_run_hears_whether_the_whole_budget_is_spent_or_its_part(jobs: int, caps: list[int | None]) -> None:
+    """Naive: the budget is said to be spent, and most of it is with other runs."""
+    suite = SuiteBudget(1000, jobs)
+    out = [suite.take(cap) for cap in caps[:jobs]]
+    told = str(suite.spent(out[0]))
+    assert ("--jobs 1" in told) is (out[0] < 1000) and "--max-usd is spent" in told
