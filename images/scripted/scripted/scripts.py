@@ -19,9 +19,11 @@ class Trouble:
     """An attempt that is not answered with a reply."""
 
     status: int
-    """0: no answer at all."""
+    """0: no answer at all. 200: an error in a reply's place."""
     code: str = ""
     retry_after: str | None = None
+    spares: str = ""
+    """A text; a request that holds it is answered all the same."""
 
 
 @dataclass(frozen=True)
@@ -158,4 +160,7 @@ SCRIPTS: Mapping[str, Script] = {
     "unauthorized": Script(perfect, Trouble(401, "invalid_api_key")),
     "out-of-quota": Script(perfect, Trouble(429, "insufficient_quota")),
     "overloaded": Script(perfect, Trouble(503, "overloaded", "0.01")),
+    "error-inside": Script(perfect, Trouble(200, "server_error"), 1),
+    # It fails at whatever an agent asks, and answers the gateway's own question.
+    "fragile": Script(perfect, Trouble(500, "server_error", "0.01", spares="Say yes.")),
 }

@@ -83,8 +83,11 @@ class Handler(BaseHTTPRequestHandler):
         turn = turn_of(body)
         attempt = self.stage.attempt(turn)
         script = self.stage.script
-        if script.trouble and (script.troubled is None or attempt < script.troubled):
-            return self._trouble(script.trouble, turn, attempt)
+        trouble = script.trouble
+        if trouble and trouble.spares and trouble.spares.encode() in raw:
+            trouble = None
+        if trouble and (script.troubled is None or attempt < script.troubled):
+            return self._trouble(trouble, turn, attempt)
         told = self.stage.told(turn, len(raw), body["model"])
         delivery = "plain" if script.delivery == "cut" and attempt else script.delivery
         if body.get("stream"):

@@ -112,6 +112,7 @@ def test_no_script_breaks_the_gateway_and_the_key_is_nowhere(script: str) -> Non
         ("rate-limited", ["rate-limited", "rate-limited"]),
         ("server-errors", ["server-error"]),
         ("half-closed", ["reset"]),
+        ("error-inside", ["server-error"]),
     ],
 )
 def test_faults_are_borne_and_counted_once(script: str, kinds: list[str]) -> None:
