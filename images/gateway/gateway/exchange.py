@@ -64,7 +64,7 @@ class Exchanges:
         """Start forwarding a request that has a place; the answer comes through ``order.parts``.
 
         Raises:
-            Spent: a cap is passed.
+            Spent: a cap is passed, or the run is over.
         """
         order.ticket = await self._admit(order)
         order.changes = order.wire.change(order.body, order.ticket.output, self._config.max_tokens_field)
@@ -132,7 +132,7 @@ class Exchanges:
             self._settle(order, "rejected", answer.status, Reply())
             await self._deliver_rejection(order, answer)
             return
-        self._accepted = True
+        self._begun(order)
         if answer.rest is None:
             await self._whole(order, answer)
         else:
@@ -140,6 +140,11 @@ class Exchanges:
 
     def _asked(self, order: Order, sent: bytes) -> Asked:
         return Asked(order.wire.endpoint, order.wire.headers(self._key), sent)
+
+    def _begun(self, order: Order) -> None:
+        """From here on it is a reply, and charged as one whatever becomes of it."""
+        self._accepted = True
+        order.first_byte = time.monotonic() - order.effort.began
 
     async def _whole(self, order: Order, answer: Answer) -> None:
         self._teller.body(order.seq, "reply", self._scrub(answer.body))
@@ -151,7 +156,6 @@ class Exchanges:
     def _read_whole(self, order: Order, answer: Answer) -> None:
         reply = order.wire.read(json.loads(answer.body))
         order.reply_bytes = len(answer.body)
-        order.first_byte = time.monotonic() - order.effort.began
         self._settle(order, "replied" if reply.whole else "broken", answer.status, reply)
 
     async def _stream(self, order: Order, answer: Answer) -> None:
@@ -161,7 +165,6 @@ class Exchanges:
         reader = order.wire.reader(hide_usage=hide)
         events, scrub = Events(self._config.limits.reply_bytes), Scrub(self._key)
         kept = bytearray()
-        order.first_byte = time.monotonic() - order.effort.began
         await self._put(order, Head(answer.status, "text/event-stream"))
         whole = True
         try:
@@ -275,7 +278,7 @@ class Exchanges:
         if answer.status >= 300:
             self._settle(probe, "rejected", answer.status, Reply())
             return False
-        self._accepted = True
+        self._begun(probe)
         self._read_whole(probe, answer)
         return True
 

@@ -115,7 +115,7 @@ def test_an_empty_account_is_told_as_such() -> None:
 # --- attempts that may have been billed
 
 
-HASTY = {"budget_seconds": 5, "attempts": 3, "first_byte_seconds": 0.4, "idle_seconds": 0.4}
+HASTY = {"budget_seconds": 9, "attempts": 3, "first_byte_seconds": 2, "idle_seconds": 1}
 
 
 def test_an_attempt_that_broke_after_it_was_sent_makes_the_cost_unknown() -> None:
@@ -212,7 +212,8 @@ def test_only_its_own_time_is_taken_back() -> None:
     with before(answer, patience=HASTY) as pair:
         assert [pair.post(CHAT, body(CHAT)).status_code for _ in range(2)] == [200, 500]
         pair.end()
-    assert 0.5 <= pair.of("closed")[0].excluded_seconds < 0.9
+    good, own = [each.excluded_seconds for each in pair.of("request") if not each.probe]
+    assert 0.5 <= good == own == pair.of("closed")[0].excluded_seconds
 
 
 def test_without_room_for_a_probe_the_provider_is_at_fault() -> None:
@@ -265,7 +266,7 @@ def test_a_stall_within_a_stream_is_taken_off_the_clock() -> None:
             pair.post(CHAT, body(CHAT, stream=True))
         pair.end()
     (exchange,) = pair.of("request")
-    assert exchange.outcome == "broken" and 0.4 <= exchange.fault_seconds < 2
+    assert exchange.outcome == "broken" and 1 <= exchange.fault_seconds < 5
     assert exchange.excluded_seconds == pytest.approx(exchange.fault_seconds, abs=0.01)
     assert pair.of("closed")[0].excluded_seconds == exchange.excluded_seconds
 
