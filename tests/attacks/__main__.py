@@ -10,6 +10,8 @@ from pathlib import Path
 
 from orchestrator.engine import Engine
 from orchestrator.grading import IMAGE as GRADER
+from orchestrator.images import GATEWAY_IMAGE, SCRIPTED_IMAGE
+from orchestrator.sandbox import HOLDER_IMAGE
 from schema.errors import CopperbenchError, UsageError
 from schema.text import plain
 from tests.attacks import surroundings
@@ -17,6 +19,8 @@ from tests.attacks.attack import Attack
 from tests.attacks.families import ATTACKS, FAMILIES
 from tests.attacks.suite import IMAGE, Outcome, checkout, make_image, play
 
+READ_WHOLE = {IMAGE.tag, GRADER, GATEWAY_IMAGE, SCRIPTED_IMAGE, HOLDER_IMAGE}
+"""Images of every kind of container that a run has; of each one is read to its last byte."""
 JOBS = 3
 """Runs at a time: a run waits as often as it computes."""
 
@@ -59,7 +63,7 @@ def main(words: list[str]) -> int:
         root = Path(folder)
         project = checkout(root / "checkout", attacks)
         sentinel = surroundings.Sentinel(root, project)
-        watch = surroundings.Watch(engine, {IMAGE.tag, GRADER})
+        watch = surroundings.Watch(engine, READ_WHOLE)
         watch.start()
         try:
             play(project, engine, attacks, jobs=JOBS, say=say)
@@ -67,7 +71,7 @@ def main(words: list[str]) -> int:
             watch.stop()
         played = time.monotonic() - began
         seen = f"({watch.inspected} seen)"
-        unread = {IMAGE.tag, GRADER} - watch.exported if len(attacks) == len(ATTACKS) else set()
+        unread = READ_WHOLE - watch.exported if len(attacks) == len(ATTACKS) else set()
         missing = [f"no container of {image} was read whole" for image in sorted(unread)]
         checks: list[tuple[str, str, Iterable[str]]] = [
             (f"canary: containers {seen}", "nowhere", [*watch.found, *missing]),
