@@ -17,9 +17,10 @@ from schema.fixture import Artifacts
 def changes(end: Tree, pristine: Tree, artifacts: Artifacts) -> list[str]:
     """One line for each rule that differs between two trees; never raises.
 
-    Pin types of library symbols, the number of power flags and no-connects, footprints' net ties; exceptions
-    that footprints and pads have from the rules, under which and without which DRC runs; edited severities,
-    exclusions, design rules and custom rule files, which have no effect on the grade.
+    Pin types of library symbols and roles of placed pins, the number of power flags and no-connects,
+    footprints' net ties; exceptions that footprints and pads have from the rules, under which and without
+    which DRC runs; edited severities, exclusions, design rules and custom rule files, which have no effect
+    on the grade.
     """
     lines: list[str] = []
     for facts in (_project_edits, _custom_rules, _schematic_rules, _board_rules):
@@ -68,6 +69,9 @@ def _electrical(hierarchy: Hierarchy) -> dict[str, str]:
     for path, file in sorted(hierarchy.files.items()):
         no_connects += file.no_connects
         for symbol in file.symbols:
+            if symbol.roles:
+                roles = " ".join(sorted(f"{number}:{role}" for number, role in symbol.roles.items()))
+                facts[f"pin roles of {symbol.properties.get('Reference', '')} in {path}"] = roles
             definition = file.library.get(symbol.library)
             flags += (
                 definition is not None

@@ -75,6 +75,8 @@ class Symbol:
     """Sheet instance path of uuids → reference on that instance."""
     on_board: bool = True
     """KiCad's netlist leaves out what is kept off the board."""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    """Pin number → the alternate function that it is placed with; its electrical type is that function's."""
 
     @property
     def value(self) -> str:
@@ -253,6 +255,11 @@ def _symbol(source: bytes) -> Symbol:
         pins={nested.value(pin, "uuid"): nested.text(pin, 1) for pin in nested.lists(tree, "pin")},
         references=references,
         on_board=nested.value(tree, "on_board") != "no",
+        roles={
+            nested.text(pin, 1): role
+            for pin in nested.lists(tree, "pin")
+            if (role := nested.value(pin, "alternate"))
+        },
     )
 
 

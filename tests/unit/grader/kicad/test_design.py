@@ -266,6 +266,15 @@ def test_rules_in_design_files_are_listed() -> None:
     assert design().rule_changes == []
 
 
+def test_a_pin_placed_in_another_role_is_told() -> None:
+    """Its type is the role's, and ERC judges it by that."""
+    root = twins.tree()[ROOT].data
+    at = root.index(b'(property "Reference" "R2"')
+    edited = root[:at] + root[at:].replace(b'(pin "1" (uuid', b'(pin "1" (alternate "IO") (uuid', 1)
+    found = design(twins.tree({ROOT: edited})).rule_changes
+    assert found == [f"schematic: pin roles of R2 in {ROOT}: none before, 1:IO after"]
+
+
 def test_rule_changes_of_a_broken_tree_do_not_raise() -> None:
     broken = twins.tree({ROOT: b"(", BOARD: b"(", PROJECT: b"{"})
     assert all(line.startswith("not compared: ") for line in design(broken).rule_changes)
