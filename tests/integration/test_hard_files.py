@@ -1230,10 +1230,10 @@ def routed(net: str) -> bytes:
     ),
     Case(
         "variable-of-the-end-state",
-        "loses it with the pinned project",
+        "takes the project's word for what KiCad may resolve from elsewhere",
         on("R3.1", "ME"),
-        True,
-        "",
+        False,
+        "holds a variable",
         {
             SHEET: twins.root_sheet(twins.label("global_label", "${WHO}", 76.2, 45.72)),
             PROJECT: twins.project(text_variables={"WHO": "ME"}),

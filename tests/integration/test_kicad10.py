@@ -5,6 +5,7 @@ What differs between the majors is asserted here, so that a new release that dif
 
 import json
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import pytest
 from grader.results import read_records
 from orchestrator.engine import Engine
 from orchestrator.fixtures import compare_measured, measure
+from orchestrator.grading import GraderPool
 from orchestrator.kicad import REFERENCE, environment
 from orchestrator.project import Project
+from schema.errors import EnvironmentFault
 from tests.integration import test_grader_kicad as kicad
 from tests.integration.conftest import ROOT
 from tests.integration.test_fixtures import KNOWN
@@ -41,9 +44,14 @@ PLAYED = {
 
 @pytest.fixture(autouse=True, scope="module")
 def second(engine: Engine) -> None:
-    """The second environment's images."""
+    """The second environment's images, from the code that is tested."""
     if engine.image_labels(TEN.grader) is None:
         pytest.skip(f"{TEN.grader} is not built: run {TEN.build}")
+    with closing(GraderPool(engine, 1, __name__, environment=TEN)) as pool:
+        try:
+            pool.facts()
+        except EnvironmentFault as error:
+            pytest.skip(str(error))
 
 
 pytestmark = pytest.mark.slow
