@@ -32,6 +32,13 @@ ATTACKS = (
         script=SCRIPT,
     ),
     Attack(
+        "provider-broken",
+        "takes it for a fault of the provider, and tries again",
+        "the provider answers another question, so the request is at fault",
+        CRASHED,
+        script="fragile",
+    ),
+    Attack(
         "gateway-socket-replaced",
         "lets the agent answer in the gateway's place",
         "the socket's folder is read-only for the agent",

@@ -1,6 +1,7 @@
 """Reaching a model: breaking the way there, so that it looks like our fault. All end without an account."""
 
 import http.client
+import json
 import os
 import signal
 import socket
@@ -49,6 +50,18 @@ def gateway_refusals() -> None:
             while True:
                 connection.request("GET", "/v1/files")
                 connection.getresponse().read()
+
+
+def provider_broken() -> int:
+    """A request that the provider fails at each time: here at any but the smallest."""
+    body = json.dumps({"model": "fragile", "messages": [{"role": "user", "content": "x" * 100_000}]})
+    connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=300)
+    connection.request("POST", "/v1/chat/completions", body)
+    answer = connection.getresponse()
+    answer.read()
+    if answer.status != 500:
+        raise RuntimeError(f"the gateway answered {answer.status}")
+    return 1
 
 
 def gateway_connections() -> int:
