@@ -93,6 +93,7 @@ def reference(footprint: Node) -> str:
     """The reference of a footprint; empty if it has none."""
     for item in footprint.lists("property", "fp_text"):
         texts = item.texts()
-        if len(texts) > 2 and texts[1].lower() == "reference":
+        # Older boards have it as a text. A field may be called REFERENCE, and means nothing.
+        if len(texts) > 2 and texts[:2] in (["property", "Reference"], ["fp_text", "reference"]):
             return texts[2]
     return ""

@@ -317,16 +317,18 @@ def _expect_one_of_each(hierarchy: Hierarchy) -> None:
     Holds for the parts of eleven real boards.
 
     Raises:
-        Unjudgeable: two symbols are the same unit of one reference, or its units differ in their value.
+        Unjudgeable: two symbols are the same unit of one reference, its units differ in their value, or the
+            value of several is a variable, which may stand for something else in each.
     """
     units: set[tuple[str, int]] = set()
     values: dict[str, str] = {}
     for instance, symbol in hierarchy.parts():
-        reference = symbol.reference(instance.path)
-        if (reference, symbol.unit) in units:
-            raise Unjudgeable(f"{instance.file}: two symbols are unit {symbol.unit} of {reference}")
-        units.add((reference, symbol.unit))
-        if values.setdefault(reference, symbol.value) != symbol.value:
+        reference, unit = symbol.reference(instance.path), symbol.unit_on(instance.path)
+        if (reference, unit) in units:
+            raise Unjudgeable(f"{instance.file}: two symbols are unit {unit} of {reference}")
+        units.add((reference, unit))
+        several = reference in values
+        if values.setdefault(reference, symbol.value) != symbol.value or (several and "${" in symbol.value):
             raise Unjudgeable(f"{instance.file}: units of {reference} differ in their value")
 
 

@@ -104,8 +104,10 @@ _BOARD = _rule(
     zone=_COPPER,
 )
 _RULES: Mapping[str, Rule] = {".kicad_sch": _SCHEMATIC, ".kicad_pcb": _BOARD}
-_NAMED = frozenset({"property", "symbol"})
+_NAMED = frozenset({"fp_text", "property", "symbol"})
 """Lists that are called by their first text, of which KiCad keeps one a name."""
+_FIELDS: Mapping[str, str] = {"reference": "Reference", "value": "Value"}
+"""Texts of a footprint that are fields in older boards."""
 _ODD_ESCAPE = re.compile(rb'\\[^"nr]')
 
 
@@ -159,8 +161,8 @@ def _walk(node: Node, rule: Rule, where: str) -> Iterator[str]:
     for child in node.lists():
         name = child.name
         count[name] += 1
-        if name in _NAMED and rule.many is not None:
-            named[name, _called(child)] += 1
+        if name in _NAMED and (called := _called(child)) is not None:
+            named["property" if name == "fp_text" else name, called] += 1
         if below := rule.below.get(name):
             yield from _walk(child, below, f"{where}/{name}")
     for name, times in count.items():
@@ -187,7 +189,10 @@ def _contradictions(instances: Node, where: str) -> Iterator[str]:
                 yield f"{where} with two references of one place"
 
 
-def _called(node: Node) -> str:
+def _called(node: Node) -> str | None:
+    """What such a list is called; None for a text that is no field."""
     texts = node.texts()[1:3]
+    if node.name == "fp_text":
+        return _FIELDS.get(texts[0]) if texts else None
     # ``(property private "Name" "value")`` is allowed too.
     return texts[1] if texts[:1] == ["private"] and len(texts) > 1 else "".join(texts[:1])

@@ -112,6 +112,9 @@ def read_netlist(data: bytes, about: str = "netlist") -> Netlist:
         if not pins:
             continue
         name = names.decode(raw)
+        if name.startswith("/") and not raw.startswith("/"):
+            # Once decoded it looks like a net of the root sheet.
+            raise Unjudgeable(f"{about}: a net is called {raw!r}, with a slash that is no path's")
         if name in nets:
             raise Unjudgeable(f"{about}: two nets are called {name!r} once their names are decoded")
         for pin in pins:

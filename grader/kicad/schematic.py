@@ -75,6 +75,8 @@ class Symbol:
     """Sheet instance path of uuids → reference on that instance."""
     on_board: bool = True
     """KiCad's netlist leaves out what is kept off the board."""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """Sheet instance path of uuids → unit on that instance: what KiCad goes by."""
     roles: Mapping[str, str] = field(default_factory=dict)
     """Pin number → the alternate function that it is placed with; its electrical type is that function's."""
 
@@ -82,6 +84,10 @@ class Symbol:
     def value(self) -> str:
         """The value field."""
         return self.properties.get("Value", "")
+
+    def unit_on(self, path: str) -> int:
+        """Its unit on one sheet instance."""
+        return self.units.get(path, self.unit)
 
     def reference(self, path: str) -> str:
         """Its reference on one sheet instance."""
@@ -150,8 +156,16 @@ class Hierarchy:
                     yield instance, symbol
 
     def references(self) -> frozenset[str]:
-        """References of all parts, those kept off the board too."""
-        return frozenset(symbol.reference(instance.path) for instance, symbol in self.parts())
+        """References of all parts, those kept off the board too, and those drawn with a power symbol.
+
+        KiCad lists no symbol whose definition is a power symbol's, whatever it is called.
+        """
+        return frozenset(
+            reference
+            for instance in self.instances
+            for symbol in self.files[instance.file].symbols
+            if not (reference := symbol.reference(instance.path)).startswith("#")
+        )
 
     def labels(self) -> Iterator[Label]:
         """Every text that names a net: labels, sheet pins, power symbols, hidden power pins."""
@@ -243,24 +257,31 @@ def _properties(tree: Nested) -> list[tuple[str, str]]:
 def _symbol(source: bytes) -> Symbol:
     tree = tree_of(source)
     references: dict[str, str] = {}
+    units: dict[str, int] = {}
     for project in nested.lists(nested.first(tree, "instances") or [], "project"):
         for path in nested.lists(project, "path"):
             references[nested.text(path, 1)] = nested.value(path, "reference")
-    unit = nested.value(tree, "unit")
+            units[nested.text(path, 1)] = _unit(path)
     return Symbol(
         uuid=nested.value(tree, "uuid"),
         library=nested.value(tree, "lib_name") or nested.value(tree, "lib_id"),
-        unit=int(unit) if unit.isdecimal() and len(unit) < 6 else 1,
+        unit=_unit(tree),
         properties=dict(_properties(tree)),
         pins={nested.value(pin, "uuid"): nested.text(pin, 1) for pin in nested.lists(tree, "pin")},
         references=references,
         on_board=nested.value(tree, "on_board") != "no",
+        units=units,
         roles={
             nested.text(pin, 1): role
             for pin in nested.lists(tree, "pin")
             if (role := nested.value(pin, "alternate"))
         },
     )
+
+
+def _unit(tree: Nested) -> int:
+    unit = nested.value(tree, "unit")
+    return int(unit) if unit.isdecimal() and len(unit) < 6 else 1
 
 
 _SHEET_NAME = ("sheetname", "sheet name")

@@ -373,20 +373,34 @@ def test_a_finding_is_told_without_uuids_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "says"),
+    ("new", "own", "value", "says"),
     [
-        (b'(reference "R2") (unit 1)', b'(reference "R1") (unit 1)', "two symbols are unit 1 of R1"),
-        (b'(reference "R2") (unit 1)', b'(reference "U1") (unit 4)', "units of U1 differ in their value"),
+        ("R1", 1, "10k", "two symbols are unit 1 of R1"),
+        ("R1", 2, "10k", "two symbols are unit 1 of R1"),
+        ("U1", 1, "10k", "U1"),
     ],
 )
-def test_two_symbols_of_one_reference_are_not_judged(old: bytes, new: bytes, says: str) -> None:
-    """KiCad lists them as one part, with the value of either."""
-    root = twins.tree()[ROOT].data
-    assert old in root
-    place = b"(unit 1) " if new.endswith(b"(unit 4)") else None
-    edited = root.replace(old, new)
-    if place:
-        at = edited.index(b'(lib_id "own:R")', edited.index(b'"R1"'))
-        edited = edited[:at] + edited[at:].replace(b"(unit 1)", b"(unit 4)", 1)
+def test_two_symbols_of_one_reference_are_not_judged(new: str, own: int, value: str, says: str) -> None:
+    """KiCad lists them as one part, with either's value; it goes by the place's unit, not the symbol's."""
+    root = twins.tree()[ROOT].data.decode()
+    at = root.index('(property "Reference" "R2"')
+    start = root.rindex("(symbol (lib_id", 0, at)
+    end = root.index("\n", at)
+    symbol = root[start:end].replace('(reference "R2")', f'(reference "{new}")')
+    symbol = symbol.replace("(unit 1)", f"(unit {own})", 1).replace('"10k"', f'"{value}"', 1)
     with pytest.raises(Unjudgeable, match=says):
-        _ = design(twins.tree({ROOT: edited})).netlist
+        _ = design(twins.tree({ROOT: (root[:start] + symbol + root[end:]).encode()})).netlist
+
+
+def test_units_whose_value_is_a_variable_are_not_judged() -> None:
+    """Each symbol may mean a field of its own by it."""
+    root = twins.tree()[ROOT].data
+    assert root.count(b'"DUAL"') == 3
+    with pytest.raises(Unjudgeable, match="units of U1 differ"):
+        _ = design(twins.tree({ROOT: root.replace(b'"DUAL"', b'"${V}"')})).netlist
+
+
+def test_a_part_drawn_with_a_power_symbol_is_a_reference() -> None:
+    """KiCad's netlist does not list it; the part is there."""
+    root = twins.tree()[ROOT].data.replace(b'(reference "#PWR01")', b'(reference "R99")')
+    assert "R99" in design(twins.tree({ROOT: root})).references

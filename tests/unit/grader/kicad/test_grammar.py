@@ -85,6 +85,17 @@ def test_a_schematic_that_can_be_read_in_two_ways_is_refused(old: bytes, new: by
     assert says in refused(ROOT, root(old, new))
 
 
+@pytest.mark.parametrize(
+    "extra",
+    ['(property "Reference" "Z1")', '(fp_text reference "Z1" (at 0 0))', '(property "Value" "1")'],
+)
+def test_a_field_that_a_footprint_has_twice_is_refused(extra: str) -> None:
+    """KiCad takes the last, and one called REFERENCE for nothing."""
+    assert b"(attr smd)" in TREE[BOARD]
+    new = TREE[BOARD].replace(b"(attr smd)", f"(attr smd) {extra}".encode(), 1)
+    assert "two property lists of one name" in refused(BOARD, new)
+
+
 def test_comments_around_the_list_are_refused() -> None:
     assert "a comment" in refused(ROOT, b"# x\n" + TREE[ROOT])
     assert "a comment" in refused(ROOT, TREE[ROOT] + b"\n# x\n")
