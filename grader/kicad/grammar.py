@@ -7,7 +7,6 @@ show a reader one design and KiCad another. So whatever of it the fixture does n
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -122,13 +121,18 @@ def check(data: bytes, path: str, fixture: Iterable[tuple[str, bytes]]) -> None:
     Raises:
         Unjudgeable: with the first such thing.
     """
-    suffix = posixpath.splitext(path)[1]
-    found = oddities(data, path)
-    if found:
-        own = (oddities(content, name) for name, content in fixture if name.endswith(suffix))
-        found = found.difference(*own)
+    found, suffix = oddities(data, path), _suffix(path)
+    # Its own former self first: it explains most, and the others need then not be read.
+    for name, content in sorted(fixture, key=lambda item: item[0] != path):
+        if found and _suffix(name) == suffix:
+            found -= oddities(content, name)
     if found:
         raise Unjudgeable(f"{path}: {min(found)}, as KiCad does not write it")
+
+
+def _suffix(path: str) -> str:
+    # By its end, as KiCad is given it: a file may be called by the suffix alone.
+    return next((suffix for suffix in _RULES if path.endswith(suffix)), "")
 
 
 @lru_cache(maxsize=KEPT)
@@ -138,9 +142,8 @@ def oddities(data: bytes, path: str) -> frozenset[str]:
     Raises:
         Unjudgeable: the file, of whatever kind, cannot be read.
     """
-    root = parse(data, path)
-    suffix = posixpath.splitext(path)[1]
-    if suffix not in _RULES:
+    root, suffix = parse(data, path), _suffix(path)
+    if not suffix:
         return frozenset()
     found = set(_walk(root, _RULES[suffix], root.name))
     version = root.get("version")

@@ -117,6 +117,13 @@ def test_the_fixtures_older_version_may_become_the_current_one() -> None:
     check(old, ROOT, [(ROOT, old)])
 
 
+def test_a_file_that_is_called_by_its_suffix_alone_is_held_to_it() -> None:
+    """Naive: split the name at its last dot, and find no suffix in ``.kicad_sch``."""
+    twice = root(b"(instances ", b"(instances) (instances ")
+    with pytest.raises(Unjudgeable, match="more than one instances"):
+        check(twice, "hw/.kicad_sch", TREE.items())
+
+
 def test_other_files_need_only_be_readable() -> None:
     check(b"(anything (at all))", "hw/lib.kicad_sym", [])
     with pytest.raises(Unjudgeable, match=r"hw/lib.kicad_sym: line 1"):
